@@ -1,0 +1,1 @@
+"""ragcache: prefill each RAG chunk once, answer from its KV cache."""

@@ -1,0 +1,100 @@
+"""Everything ragcache raises on purpose: one tree, caught by its root or by a leaf.
+
+::
+
+    RagCacheError
+    ├── InvalidArgument        a value outside what a call accepts
+    │   ├── UnknownMethod          no row of that name in the table
+    │   └── PromptTooLong          the prompt does not fit the model
+    ├── MissingExtra           an optional package is not installed
+    ├── UnsupportedModel       the load-time gate refused the model
+    ├── NoDocuments            nothing to ingest
+    ├── UnsupportedDocument    a file type that no loader reads
+    ├── UnreadableDocument     a file that is empty, binary or broken
+    ├── UnusableIndex          the index on disk cannot be used as asked
+    │   ├── IndexFormat            another format, or damaged
+    │   ├── IndexMismatch          made by another model, tokenizer or dtype
+    │   ├── EmptyIndex             nothing was ingested yet
+    │   └── MissingEncoding        the method's encoding was never made
+    ├── CorruptBlob            a stored KV that fails its own checks
+    └── StorageFull            the disk refused a write
+
+Messages are one sentence that names the values involved, followed by the next command to run where there is one.
+"""
+
+
+class RagCacheError(Exception):
+    """Root of everything ragcache raises on purpose."""
+
+
+class InvalidArgument(RagCacheError, ValueError):
+    """A value outside what a call accepts."""
+
+
+class UnknownMethod(InvalidArgument):
+    """No row of that name in the method table."""
+
+
+class PromptTooLong(InvalidArgument):
+    """The prompt, with the answer's tokens, does not fit the model."""
+
+
+class MissingExtra(RagCacheError, ImportError):
+    """An optional package is not installed; the message names the install command."""
+
+
+class UnsupportedModel(RagCacheError):
+    """The load-time gate refused the model; the message names the layer or feature and the reason."""
+
+
+class NoDocuments(RagCacheError):
+    """Nothing to ingest under the given paths."""
+
+
+class UnsupportedDocument(RagCacheError):
+    """A file type that no loader reads; the message lists those that are."""
+
+
+class UnreadableDocument(RagCacheError):
+    """A file that is empty, binary or broken."""
+
+
+class UnusableIndex(RagCacheError):
+    """The index on disk cannot be used as asked."""
+
+
+class IndexFormat(UnusableIndex):
+    """The index has another format, or is damaged."""
+
+
+class IndexMismatch(UnusableIndex):
+    """The index was made by another model, tokenizer, dtype or embedder."""
+
+
+class EmptyIndex(UnusableIndex):
+    """Nothing was ingested into the index yet."""
+
+
+class MissingEncoding(UnusableIndex):
+    """The index lacks the encoding that the method loads."""
+
+
+class CorruptBlob(RagCacheError):
+    """A stored KV that fails its own checks: truncated, flipped, or another key's.
+
+    Parameters
+    ----------
+    key : str
+        The key that was asked for.
+    reason : str
+        What is wrong with the bytes found under it.
+    """
+
+    def __init__(self, key: str, reason: str) -> None:
+        super().__init__(f"stored KV {key[:12]} is unusable: {reason}")
+        self.key = key
+        self.reason = reason
+
+
+class StorageFull(RagCacheError, OSError):
+    """The disk refused a write; nothing was half-published."""
