@@ -1,0 +1,210 @@
+"""What every answer carries: where each chunk's KV came from, what was recomputed, and how long each stage took."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+CacheState = Literal["hit", "exact", "miss"]
+
+
+@dataclass(frozen=True)
+class ChunkReport:
+    """What happened to one chunk of the prompt.
+
+    Attributes
+    ----------
+    id, source : str
+        The chunk's id and the document it came from.
+    tokens : int
+        Tokens of the chunk, its end included.
+    cache : {"hit", "exact", "miss"}
+        `exact`: the KV equals what a full prefill would compute here; `hit`: loaded, made in another left context;
+        `miss`: not loaded, computed for this answer.
+    reason : str
+        Why, in words.
+    left : str
+        The left context in which the loaded KV was made.
+    recomputed : int
+        Tokens of the chunk that selective recompute refreshed.
+    ms : float
+        Milliseconds to load and place it.
+    """
+
+    id: str
+    source: str
+    tokens: int
+    cache: CacheState
+    reason: str
+    left: str = ""
+    recomputed: int = 0
+    ms: float = 0.0
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Token counts of one prompt: `context` and `question` make up the prompt."""
+
+    context: int
+    question: int
+    reused: int
+    recomputed: int
+    charged: int
+
+
+@dataclass
+class Timings:
+    """Milliseconds per stage. `first_token` runs from the end of retrieval to the first token's logits."""
+
+    retrieve: float = 0.0
+    load: float = 0.0
+    place: float = 0.0
+    select: float = 0.0
+    prefill: float = 0.0
+    first_token: float = 0.0
+    total: float = 0.0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The stock path on the very same token ids, measured in the same call after a warm-up of each."""
+
+    full_prefill_first_token_ms: float
+    first_token_ms: float
+    same_answer: bool
+    full_prefill_answer: str
+
+    @property
+    def speedup(self) -> float:
+        """Full prefill's time to first token over ours; above 1 is faster."""
+        return self.full_prefill_first_token_ms / self.first_token_ms
+
+
+@dataclass(frozen=True)
+class CacheReport:
+    """What an answer was made from.
+
+    Attributes
+    ----------
+    method : str
+        The row of the method table.
+    recompute : float or None
+        The nominal share asked for; None for rows with a fixed cost.
+    chunks : tuple of ChunkReport
+        In prompt order.
+    tokens : Tokens
+        Token counts.
+    charged : float
+        Token-layers of selectable context tokens computed fresh for this answer, every pass included, over
+        (selectable tokens x layers).
+    charged_flops : float
+        FLOPs of everything before the first token over those of a full prefill of the same prompt.
+    ms : Timings
+        Milliseconds per stage.
+    notes : tuple of str
+        Degradations worth saying.
+    """
+
+    method: str
+    recompute: float | None
+    chunks: tuple[ChunkReport, ...]
+    tokens: Tokens
+    charged: float
+    charged_flops: float
+    ms: Timings
+    notes: tuple[str, ...] = ()
+
+    @property
+    def cached(self) -> int:
+        """Chunks whose KV was loaded."""
+        return sum(chunk.cache != "miss" for chunk in self.chunks)
+
+    def line(self, comparison: Comparison | None = None) -> str:
+        """The one line that `ragcache ask` prints under its answer."""
+        share = self.tokens.recomputed / self.tokens.context if self.tokens.context else 0.0
+        first = f"first token {self.ms.first_token:,.0f} ms"
+        if comparison:
+            first = (
+                f"first token {comparison.first_token_ms:,.0f} ms (full prefill "
+                f"{comparison.full_prefill_first_token_ms:,.0f} ms, {comparison.speedup:.1f}\u00d7)"
+            )
+        return (
+            f"{self.cached}/{len(self.chunks)} chunks cached \u00b7 "
+            f"{self.tokens.recomputed:,}/{self.tokens.context:,} tokens recomputed ({share:.1%}) \u00b7 {first}"
+        )
+
+
+@dataclass(frozen=True)
+class Source:
+    """One retrieved chunk: where it stands in which document, and how similar it is to the question."""
+
+    id: str
+    source: str
+    text: str
+    score: float | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer, what it was answered from, and its report."""
+
+    text: str
+    question: str
+    model: str
+    sources: tuple[Source, ...]
+    report: CacheReport
+    comparison: Comparison | None = None
+    token_ids: tuple[int, ...] = field(default=(), repr=False)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields of `ragcache ask --json`."""
+        report = self.report
+        compare = self.comparison and {
+            "full_prefill_first_token_ms": self.comparison.full_prefill_first_token_ms,
+            "speedup": self.comparison.speedup,
+            "same_answer": self.comparison.same_answer,
+        }
+        return {
+            "answer": self.text,
+            "question": self.question,
+            "model": self.model,
+            "method": report.method,
+            "recompute": report.recompute,
+            "chunks": [asdict(chunk) for chunk in report.chunks],
+            "tokens": asdict(report.tokens),
+            "charged": report.charged,
+            "charged_flops": report.charged_flops,
+            "ms": asdict(report.ms),
+            "sources": [asdict(source) for source in self.sources],
+            "notes": list(report.notes),
+            "compare": compare or None,
+        }
+
+
+@dataclass(frozen=True)
+class IngestPlan:
+    """What an ingestion would cost, before it starts (`ragcache ingest --dry-run`)."""
+
+    documents: int
+    chunks: int
+    tokens: int
+    bytes_per_token: int
+    bytes: int
+    seconds: float
+    break_even_questions: float
+    skipped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class IngestReport:
+    """What an ingestion did."""
+
+    added: int
+    changed: int
+    removed: int
+    unchanged: int
+    chunks: int
+    encoded: Mapping[str, int]
+    bytes: int
+    seconds: float
+    skipped: tuple[str, ...] = ()
+    errors: Sequence[str] = ()
