@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 SYSTEM = "You answer questions from the notes you are given."
@@ -137,18 +137,17 @@ class Template:
         """Token ids of text that must not become markup, whatever it contains."""
         # Cutting inside each markup string keeps the tokenizer from seeing it whole; special tokens are split anyway,
         # but models also register markup (role names, thinking tags) as ordinary added tokens.
-        cuts = [0, *(match.start() + 1 for match in self._guard.finditer(text)), len(text)] if self._guard else [0, len(text)]
-        pieces = [text[start:end] for start, end in zip(cuts, cuts[1:], strict=False)]
-        encode = self._tokenizer
-        return tuple(
-            token
-            for piece in pieces
-            if piece
-            for token in encode(piece, add_special_tokens=False, split_special_tokens=True, verbose=False)["input_ids"]
-        )
+        inside = (match.start() + 1 for match in self._guard.finditer(text)) if self._guard else ()
+        cuts = [0, *inside, len(text)]
+        pieces = [text[start:end] for start, end in pairwise(cuts) if start < end]
+        return tuple(token for piece in pieces for token in self._encode(piece, split_special_tokens=True))
 
     def _markup(self, text: str) -> tuple[int, ...]:
-        return tuple(self._tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
+        return tuple(self._encode(text))
+
+    def _encode(self, text: str, **options: bool) -> list[int]:
+        ids: list[int] = self._tokenizer(text, add_special_tokens=False, verbose=False, **options)["input_ids"]
+        return ids
 
 
 def _markup_pattern(tokenizer: Any) -> re.Pattern[str] | None:

@@ -1,0 +1,115 @@
+"""One attention function for every forward of ours: plain, decode, gathered rows, explicit scores.
+
+It is registered with transformers under a name that has no mask function, so transformers builds no mask; causality
+comes from the plan's slots. Where the key tensor carries no plan, the queries are the last slots.
+"""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformers import AttentionInterface
+
+from ragcache.errors import UnsupportedModel
+from ragcache.model.plan import ForwardPlan, ScoreSink, Slots, StopForward, visible
+
+NAME = "ragcache"
+SCORED_ROWS = 64  # rows per block of explicit probabilities: bounds (heads, rows, keys) fp32 in memory
+
+# Keyword arguments that say nothing about the arithmetic; any other one that carries a value changes the result.
+_HARMLESS = frozenset(
+    "position_ids use_cache output_attentions output_hidden_states cache_position is_causal return_dict "
+    "past_key_values position_embeddings logits_to_keep num_items_in_batch".split()
+)
+
+
+def attention(
+    module: torch.nn.Module,
+    query: Tensor,  # (1, heads, rows, head_dim)
+    key: Tensor,  # (1, kv_heads, keys, head_dim)
+    value: Tensor,  # (1, kv_heads, keys, head_dim)
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    sliding_window: int | None = None,
+    **kwargs: Any,
+) -> tuple[Tensor, None]:
+    """Attention of gathered rows over slots, in the shape that transformers' `AttentionInterface` asks for.
+
+    Raises
+    ------
+    UnsupportedModel
+        If the model passes an argument that changes the arithmetic (soft caps, sinks, biases) or a mask.
+    """
+    _refuse(attention_mask, kwargs)
+    plan = getattr(key, "ragcache_plan", None) or _trailing(query.shape[2], key)
+    layer: int = module.layer_idx  # type: ignore[assignment]
+    sink = plan.scores.get(layer)
+    scale = query.shape[3] ** -0.5 if scaling is None else scaling
+    if sink is None:
+        output = _blocked(query, key, value, plan, scale, sliding_window)
+    else:
+        output = _scored(query, key, value, plan, scale, sliding_window, sink)
+        if plan.stop_after_scores and layer == plan.last_scored:
+            raise StopForward
+    return output.transpose(1, 2).contiguous(), None  # (1, rows, heads, head_dim)
+
+
+def _refuse(mask: Tensor | None, kwargs: dict[str, Any]) -> None:
+    unknown = sorted(name for name, value in kwargs.items() if value is not None and name not in _HARMLESS)
+    if mask is not None:
+        unknown.append("attention_mask")
+    if unknown:
+        raise UnsupportedModel(
+            f"the model's attention takes {', '.join(unknown)}, which ragcache's attention does not implement"
+        )
+
+
+def _trailing(rows: int, key: Tensor) -> ForwardPlan:
+    end = key.shape[2]
+    return ForwardPlan(Slots(torch.arange(end - rows, end, device=key.device)), end)
+
+
+def _blocked(
+    query: Tensor, key: Tensor, value: Tensor, plan: ForwardPlan, scale: float, window: int | None
+) -> Tensor:
+    """Attention over row blocks; each sees the keys up to its last row. Returns (1, heads, rows, head_dim)."""
+    rows, keys = query.shape[2], key.shape[2]
+    if rows == keys == plan.end and rows > 1 and (window is None or keys <= window):
+        return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale, enable_gqa=True)
+    outputs = [
+        F.scaled_dot_product_attention(
+            query[:, :, block.rows],
+            key[:, :, block.keys],
+            value[:, :, block.keys],
+            attn_mask=None if block.mask is None else block.mask[None, None],
+            scale=scale,
+            enable_gqa=True,
+        )
+        for block in plan.blocks(window)
+    ]
+    return outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=2)
+
+
+def _scored(
+    query: Tensor, key: Tensor, value: Tensor, plan: ForwardPlan, scale: float, window: int | None, sink: ScoreSink
+) -> Tensor:
+    """The same with the softmax written out, for the few rows whose probabilities are wanted."""
+    heads, kv_heads, keys = query.shape[1], key.shape[1], key.shape[2]
+    outputs = []
+    for first in range(0, query.shape[2], SCORED_ROWS):
+        rows = query[0, :, first : first + SCORED_ROWS]  # (heads, rows, head_dim)
+        count = rows.shape[1]
+        grouped = rows.reshape(kv_heads, -1, rows.shape[2])  # (kv_heads, group * rows, head_dim)
+        logits = (grouped @ key[0].transpose(1, 2)).float() * scale  # (kv_heads, group * rows, keys)
+        mask = visible(plan.slots[first : first + SCORED_ROWS], 0, keys, window)  # (rows, keys)
+        logits = logits.view(heads, count, keys)  # (heads, rows, keys)
+        probabilities = (logits if mask is None else logits.masked_fill(~mask, float("-inf"))).softmax(-1)
+        sink(probabilities)
+        mixed = probabilities.to(value.dtype).view(kv_heads, -1, keys) @ value[0]  # (kv_heads, group * rows, head_dim)
+        outputs.append(mixed.view(heads, count, -1))
+    return torch.cat(outputs, dim=1)[None]
+
+
+AttentionInterface.register(NAME, attention)

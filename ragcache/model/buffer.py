@@ -1,0 +1,174 @@
+"""KVBuffer: one request's K and V, where every token keeps its own range of slots.
+
+The buffer is a transformers Cache, so any decoder writes into it by itself. While `writing` is active its `update`
+scatters rows to their slots; without it, rows are appended. The plan travels on the key tensor that `update` returns,
+which is the very object that the attention function receives.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers.cache_utils import Cache, CacheLayerMixin
+
+from ragcache.model.plan import ForwardPlan, Slots
+
+
+@dataclass(frozen=True, eq=False)
+class ChunkKV:
+    """K and V of a run of tokens, as the model made them.
+
+    Attributes
+    ----------
+    layers : tuple of Tensor
+        Per layer (2, kv_heads, tokens, head_dim), K first; K carries the rotation of the positions it was made at.
+    start : int
+        RoPE position of the first token when it was made.
+    token_ids : tuple of int
+        The tokens.
+    extras : dict of str to Tensor
+        What an encoder stores beside K and V.
+    """
+
+    layers: tuple[Tensor, ...]
+    start: int
+    token_ids: tuple[int, ...]
+    extras: dict[str, Tensor]
+
+    def __len__(self) -> int:
+        return len(self.token_ids)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all tensors."""
+        return sum(t.nbytes for t in (*self.layers, *self.extras.values()))
+
+
+class _Layer(CacheLayerMixin):
+    is_sliding = False  # sliding layers keep every slot too: the mask does the window
+
+    def __init__(self, buffer: "KVBuffer", index: int) -> None:
+        super().__init__()
+        self._buffer = buffer
+        self._index = index
+        self.length = 0
+
+    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
+        batch, heads, _, head_dim = key_states.shape
+        capacity = self._buffer.capacity
+        self.keys = key_states.new_empty(batch, heads, capacity, head_dim)  # (1, kv_heads, capacity, head_dim)
+        self.values = value_states.new_empty(batch, heads, capacity, value_states.shape[3])
+        self.is_initialized = True
+
+    def reserve(self, key: Tensor, value: Tensor, end: int) -> None:
+        """Make room for slots up to `end`, keeping what is there."""
+        if not self.is_initialized:
+            self.lazy_initialization(key, value)
+        if end > self.keys.shape[2]:
+            grown = max(end, self.keys.shape[2] + self.keys.shape[2] // 2)
+            self._buffer.capacity = max(self._buffer.capacity, grown)
+            self.keys, self.values = (_grown(t, self.length, grown) for t in (self.keys, self.values))
+
+    def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        plan = self._buffer.plan
+        if plan is not None and plan.on_update is not None:
+            plan.on_update(self._index, key_states[0], value_states[0])
+        end = self.length + key_states.shape[2] if plan is None else max(self.length, plan.end)
+        self.reserve(key_states, value_states, end)
+        if plan is None:
+            self.keys[:, :, self.length : end] = key_states
+            self.values[:, :, self.length : end] = value_states
+        else:
+            self.keys.index_copy_(2, plan.slots, key_states)
+            self.values.index_copy_(2, plan.slots, value_states)
+        self.length = end
+        keys = self.keys[:, :, :end]
+        keys.ragcache_plan = plan  # type: ignore[attr-defined]
+        return keys, self.values[:, :, :end]
+
+    def get_seq_length(self) -> int:
+        return self.length
+
+    def get_max_length(self) -> int:
+        return -1
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        plan = self._buffer.plan
+        return (self.length + query_length if plan is None else max(self.length, plan.end)), 0
+
+
+class KVBuffer(Cache):
+    """K and V of one prompt being answered, indexed by slot.
+
+    Parameters
+    ----------
+    layers : int
+        Decoder layers of the model.
+    capacity : int
+        Slots to allocate; grows when exceeded.
+    """
+
+    def __init__(self, layers: int, capacity: int) -> None:
+        super().__init__(layers=[_Layer(self, index) for index in range(layers)])
+        self.capacity = max(capacity, 1)
+        self.plan: ForwardPlan | None = None
+
+    @contextmanager
+    def writing(self, plan: ForwardPlan) -> Iterator[None]:
+        """Scatter what the forward inside writes to the plan's slots."""
+        self.plan = plan
+        try:
+            yield
+        finally:
+            self.plan = None
+
+    def place(self, slot: int, layers: Sequence[tuple[Tensor, Tensor]]) -> None:
+        """Copy K and V, already rotated, to the slots from `slot` on.
+
+        Parameters
+        ----------
+        slot : int
+            First slot.
+        layers : sequence of (Tensor, Tensor)
+            Per layer K and V, (kv_heads, tokens, head_dim) each.
+        """
+        for layer, (key, value) in zip(self._slotted(), layers, strict=True):
+            end = slot + key.shape[1]
+            layer.reserve(key[None], value[None], end)
+            layer.keys[0, :, slot:end] = key
+            layer.values[0, :, slot:end] = value
+            layer.length = max(layer.length, end)
+
+    def read(self, start: int, end: int) -> tuple[Tensor, ...]:
+        """Copies of K and V in slots `start` to `end`: per layer (2, kv_heads, end - start, head_dim)."""
+        return tuple(
+            torch.stack([layer.keys[0, :, start:end], layer.values[0, :, start:end]]) for layer in self._slotted()
+        )
+
+    def keys_at(self, layer: int, slots: Slots) -> Tensor:
+        """Keys that stand in `slots` of a layer, (kv_heads, rows, head_dim)."""
+        return self._slotted()[layer].keys[0].index_select(1, slots)
+
+    def truncate(self, length: int) -> None:
+        """Forget every slot from `length` on."""
+        for layer in self._slotted():
+            layer.length = min(layer.length, length)
+
+    @property
+    def length(self) -> int:
+        """Slots filled."""
+        return max(layer.length for layer in self._slotted())
+
+    def _slotted(self) -> list[_Layer]:
+        layers: list[_Layer] = self.layers
+        return layers
+
+
+def _grown(tensor: Tensor, length: int, capacity: int) -> Tensor:
+    batch, heads, _, head_dim = tensor.shape
+    larger = tensor.new_empty(batch, heads, capacity, head_dim)
+    larger[:, :, :length] = tensor[:, :, :length]
+    return larger

@@ -1,0 +1,63 @@
+"""What a forward costs: token-layers of reused context, and FLOPs."""
+
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from ragcache.model.reader import Reader
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The sizes that decide a decoder's FLOPs.
+
+    A forward of n rows costs 2 x `linear` x n in each layer's matrices and 4 x `attention` per visible key and row in
+    its attention (two products of heads x head_dim, a multiply and an add each).
+    """
+
+    layers: int
+    linear: int
+    attention: int
+    head: int
+
+    @classmethod
+    def of(cls, reader: Reader) -> "Shape":
+        """Read from the model's own parameters and configuration."""
+        config = reader.model.config.get_text_config()
+        head = reader.model.get_output_embeddings()
+        outside = {id(p) for p in reader.model.get_input_embeddings().parameters()}
+        outside |= {id(p) for p in head.parameters()} if head is not None else set()
+        matrices = sum(p.numel() for p in reader.model.parameters() if p.ndim >= 2 and id(p) not in outside)
+        heads = config.num_attention_heads
+        head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
+        return cls(reader.layers, matrices // reader.layers, heads * head_dim, config.vocab_size * config.hidden_size)
+
+    def forward(self, slots: Tensor, layers: int, *, logits: bool) -> float:
+        """FLOPs of rows at `slots`, each seeing every slot up to its own, through `layers` layers."""
+        visible = float(slots.double().sum()) + slots.numel()
+        per_layer = 2.0 * self.linear * slots.numel() + 4.0 * self.attention * visible
+        return layers * per_layer + (2.0 * self.head if logits else 0.0)
+
+
+@dataclass
+class Ledger:
+    """Adds up what one answer computed before its first token.
+
+    Attributes
+    ----------
+    shape : Shape
+        The primary model's.
+    token_layers : float
+        Token-layers of selectable context tokens computed fresh.
+    flops : float
+        FLOPs of every forward.
+    """
+
+    shape: Shape
+    token_layers: float = field(default=0.0, init=False)
+    flops: float = field(default=0.0, init=False)
+
+    def charge(self, slots: Tensor, layers: int, *, selectable: int, logits: bool = False) -> None:
+        """Enter one forward of rows at `slots` through `layers` layers, `selectable` of them selectable context."""
+        self.token_layers += selectable * layers
+        self.flops += self.shape.forward(slots, layers, logits=logits)

@@ -1,0 +1,158 @@
+"""The token loop: sampling through transformers' own processors, text as it becomes certain, stop strings.
+
+The loop knows nothing of buffers: it is handed the first token's logits and a `step` that returns the next ones, so the
+same loop decodes from assembled chunk KV and from the stock cache.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ragcache.errors import InvalidArgument
+
+#: Forwards one token and returns the next logits, (vocabulary,) fp32.
+Step = Callable[[int], Tensor]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How tokens are chosen; greedy unless `temperature` is above 0.
+
+    Attributes
+    ----------
+    max_new_tokens : int
+        Most tokens of the answer.
+    temperature, top_k, top_p, repetition_penalty : float
+        As in transformers' `GenerationConfig`.
+    seed : int or None
+        Makes sampling repeatable.
+    stop : tuple of str
+        The answer ends before the first of these strings.
+    """
+
+    max_new_tokens: int = 128
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+    repetition_penalty: float = 1.0
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.max_new_tokens < 1:
+            raise InvalidArgument(f"max_new_tokens is {self.max_new_tokens}; an answer needs at least 1")
+        if self.temperature < 0:
+            raise InvalidArgument(f"temperature is {self.temperature}; it must be 0 (greedy) or above")
+
+
+def decode(
+    step: Step, logits: Tensor, prompt: Sequence[int], sampling: Sampling, stop_ids: Collection[int]
+) -> Iterator[int]:
+    """Yield the answer's token ids; the one that ends the answer is not among them.
+
+    Parameters
+    ----------
+    step : callable
+        Forwards a token.
+    logits : Tensor
+        (vocabulary,) of the first token.
+    prompt : sequence of int
+        What the repetition penalty looks at, with the answer so far.
+    sampling : Sampling
+        How tokens are chosen.
+    stop_ids : collection of int
+        Tokens that end the answer.
+    """
+    choose = _chooser(sampling, logits.device)
+    seen = list(prompt)
+    for produced in range(1, sampling.max_new_tokens + 1):
+        token = choose(seen, logits)
+        if token in stop_ids:
+            return
+        seen.append(token)
+        yield token
+        if produced < sampling.max_new_tokens:
+            logits = step(token)
+
+
+def pieces(tokens: Iterator[int], tokenizer: Any, stop: Sequence[str], sink: list[int]) -> Iterator[str]:
+    """Text of the tokens, piece by piece, as soon as it is certain.
+
+    A piece is held back while its last character is incomplete or could be the beginning of a stop string.
+
+    Parameters
+    ----------
+    tokens : iterator of int
+        From `decode`.
+    tokenizer : PreTrainedTokenizerBase
+        Turns ids into text.
+    stop : sequence of str
+        The text ends before the first of these.
+    sink : list of int
+        Collects the token ids.
+    """
+    given = 0
+    text = ""
+    for token in tokens:
+        sink.append(token)
+        text = tokenizer.decode(sink, skip_special_tokens=True)
+        end = _first_stop(text, stop)
+        if end is not None:
+            yield from _rest(text[:end], given)
+            return
+        certain = len(text) - _held_back(text, stop)
+        if certain > given:
+            yield text[given:certain]
+            given = certain
+    yield from _rest(text, given)
+
+
+def _rest(text: str, given: int) -> Iterator[str]:
+    if len(text) > given:
+        yield text[given:]
+
+
+def _first_stop(text: str, stop: Sequence[str]) -> int | None:
+    found = [at for at in (text.find(word) for word in stop) if at >= 0]
+    return min(found, default=None)
+
+
+def _held_back(text: str, stop: Sequence[str]) -> int:
+    """Characters at the end that the next token may still change or make part of a stop string."""
+    incomplete = len(text) - len(text.rstrip("\ufffd"))
+    starts = [size for word in stop for size in range(1, len(word)) if text.endswith(word[:size])]
+    return max([incomplete, *starts])
+
+
+def _chooser(sampling: Sampling, device: torch.device) -> Callable[[list[int], Tensor], int]:
+    from transformers.generation.logits_process import (
+        LogitsProcessorList,
+        RepetitionPenaltyLogitsProcessor,
+        TemperatureLogitsWarper,
+        TopKLogitsWarper,
+        TopPLogitsWarper,
+    )
+
+    processors = LogitsProcessorList()
+    if sampling.repetition_penalty != 1.0:
+        processors.append(RepetitionPenaltyLogitsProcessor(sampling.repetition_penalty))
+    if sampling.temperature > 0:
+        processors.append(TemperatureLogitsWarper(sampling.temperature))
+        if sampling.top_k > 0:
+            processors.append(TopKLogitsWarper(sampling.top_k))
+        if sampling.top_p < 1.0:
+            processors.append(TopPLogitsWarper(sampling.top_p))
+    generator = torch.Generator(device)
+    if sampling.seed is not None:
+        generator.manual_seed(sampling.seed)
+
+    def choose(seen: list[int], logits: Tensor) -> int:
+        scores = processors(torch.tensor([seen], device=device), logits[None])[0]  # (vocabulary,)
+        if sampling.temperature == 0:
+            return int(scores.argmax())
+        return int(torch.multinomial(scores.softmax(-1), 1, generator=generator))
+
+    return choose

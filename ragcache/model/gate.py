@@ -1,0 +1,77 @@
+"""The load-time gate: a model whose KV cannot be moved is refused by name, with the reason."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ragcache.errors import UnsupportedModel
+
+_PLAIN_LAYERS = {"full_attention", "sliding_attention"}
+
+
+def check_config(model: Any) -> None:
+    """Refuse what the configuration already rules out.
+
+    Raises
+    ------
+    UnsupportedModel
+        For encoder-decoders, latent attention (MLA), recurrent or chunked layers, and bidirectional attention.
+    """
+    config = model.config.get_text_config()
+    if getattr(model.config, "is_encoder_decoder", False):
+        _refuse(model, "it is an encoder-decoder; ragcache serves decoders")
+    if getattr(config, "kv_lora_rank", None):
+        _refuse(model, "it uses latent attention (MLA), whose cache is not per-head keys and values")
+    kinds = set(getattr(config, "layer_types", None) or ()) - _PLAIN_LAYERS
+    if kinds:
+        _refuse(model, f"it has {', '.join(sorted(kinds))} layers, whose state is not a KV of the chunk's own tokens")
+    if getattr(config, "use_bidirectional_attention", None):
+        _refuse(model, "its attention is not causal")
+
+
+def rotary_frequencies(model: Any) -> list[Tensor]:
+    """The distinct inverse frequencies of the model's rotary modules, each (pairs,) fp32.
+
+    Raises
+    ------
+    UnsupportedModel
+        If there are none: positions are learned, ALiBi or computed inside the layers.
+    """
+    found: dict[tuple[float, ...], Tensor] = {}
+    for name, buffer in model.named_buffers():
+        leaf = name.rpartition(".")[2]
+        if leaf.endswith("inv_freq") and not leaf.startswith("original") and buffer.ndim == 1:
+            found[tuple(buffer.double().tolist())] = buffer.detach()
+    if not found:
+        _refuse(model, "it has no rotary position embedding; learned positions and ALiBi cannot be moved")
+    return list(found.values())
+
+
+def length_limit(model: Any) -> int:
+    """Most positions that a prompt and its answer may take, the rotary scheme's own switch-over included."""
+    config = model.config.get_text_config()
+    limit = int(getattr(config, "max_position_embeddings", 0) or 2**31 - 1)
+    rope = getattr(config, "rope_parameters", None) or {}
+    schemes = [rope, *(value for value in rope.values() if isinstance(value, dict))]
+    for scheme in schemes:
+        # longrope changes every frequency once a forward crosses the original length, dynamic NTK at the maximum.
+        if scheme.get("rope_type") == "longrope":
+            original = scheme.get("original_max_position_embeddings") or getattr(
+                config, "original_max_position_embeddings", None
+            )
+            limit = min(limit, int(original or limit))
+    return limit
+
+
+def tolerance(dtype: torch.dtype) -> float:
+    """Relative error allowed for moved keys: right layouts were measured at <= 5e-5 (fp32) and 2e-2 (bf16), wrong at .24."""
+    return 2e-3 if dtype == torch.float32 else 6e-2
+
+
+def _refuse(model: Any, reason: str) -> None:
+    name = getattr(model.config, "_name_or_path", "") or type(model).__name__
+    raise UnsupportedModel(
+        f"{name} ({type(model).__name__}) cannot reuse chunk KV: {reason}. "
+        "Run `ragcache doctor --model NAME` for the whole check, or use --method full"
+    )

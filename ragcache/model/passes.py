@@ -1,0 +1,117 @@
+"""Pass: what a method's choices are handed while an answer is being prepared."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from ragcache.model.buffer import ChunkKV, KVBuffer
+from ragcache.model.cost import Ledger
+from ragcache.model.plan import ForwardPlan, Positions, ScoreSink, Slots, UpdateSink
+from ragcache.model.reader import Reader
+from ragcache.segments import Prompt
+
+
+@dataclass
+class Pass:
+    """One prompt, its buffer, and the means to run part of the model over it, charged.
+
+    Attributes
+    ----------
+    reader : Reader
+        The model that answers.
+    prompt : Prompt
+        Segments, slots and positions.
+    buffer : KVBuffer
+        K and V of every placed segment, in place.
+    placed : dict of int to ChunkKV
+        Segment index to the KV that was placed for it, as stored.
+    exact : frozenset of int
+        Segments whose placed KV equals what a full prefill would compute.
+    ledger : Ledger
+        What has been computed so far.
+    """
+
+    reader: Reader
+    prompt: Prompt
+    buffer: KVBuffer
+    placed: Mapping[int, ChunkKV]
+    exact: frozenset[int]
+    ledger: Ledger
+    token_ids: Tensor = field(init=False)  # (slots,)
+    positions: Tensor = field(init=False)  # (slots,)
+    fresh: Tensor = field(init=False)  # (slots,) bool: no KV was placed
+    selectable: Tensor = field(init=False)  # (slots,) bool: placed and inexact
+
+    def __post_init__(self) -> None:
+        prompt, device = self.prompt, self.reader.device
+        self.token_ids = torch.tensor(prompt.token_ids)
+        self.positions = torch.cat(
+            [torch.arange(start, start + len(s)) for start, s in zip(prompt.starts, prompt.segments, strict=True)]
+        ).to(device)
+        self.fresh = torch.ones(len(prompt), dtype=torch.bool)
+        self.selectable = torch.zeros(len(prompt), dtype=torch.bool)
+        for index in self.placed:
+            self.fresh[self.span(index)] = False
+            self.selectable[self.span(index)] = index not in self.exact
+
+    def span(self, segment: int) -> slice:
+        """Slots of a segment."""
+        return slice(self.prompt.slots[segment], self.prompt.slots[segment + 1])
+
+    @property
+    def question(self) -> Slots:
+        """Slots of the question's own words."""
+        span = self.span(self.prompt.question)
+        return Slots(torch.arange(span.start, span.stop))
+
+    @property
+    def context_end(self) -> int:
+        """First slot after the last chunk."""
+        chunks = self.prompt.chunks()
+        return self.prompt.slots[chunks[-1] + 1] if chunks else 0
+
+    def forward(
+        self,
+        rows: Slots,
+        *,
+        logits: bool = False,
+        scores: dict[int, ScoreSink] | None = None,
+        stop_after_scores: bool = False,
+        on_update: UpdateSink | None = None,
+    ) -> Tensor | None:
+        """Run rows of the prompt against the buffer and charge for it.
+
+        Parameters
+        ----------
+        rows : Slots
+            Ascending.
+        logits : bool
+            Whether the last row's logits are wanted.
+        scores : dict of int to ScoreSink, optional
+            Layers whose attention probabilities are wanted.
+        stop_after_scores : bool
+            End after the deepest of those layers.
+        on_update : UpdateSink, optional
+            Sees fresh K and V per layer before they are written; may raise `StopForward`.
+
+        Returns
+        -------
+        Tensor or None
+            (vocabulary,) fp32 logits of the last row.
+        """
+        deepest = 0
+
+        def watch(layer: int, key: Tensor, value: Tensor) -> None:
+            nonlocal deepest
+            deepest = layer + 1
+            if on_update is not None:
+                on_update(layer, key, value)
+
+        slots = Slots(rows.to(self.reader.device))
+        plan = ForwardPlan(slots, int(rows[-1]) + 1, scores or {}, stop_after_scores, watch)
+        ids = self.token_ids[rows].tolist()
+        result = self.reader.forward(ids, Positions(self.positions[slots]), self.buffer, plan, logits=logits)
+        self.ledger.charge(rows, deepest, selectable=int(self.selectable[rows].sum()), logits=logits)
+        return result

@@ -1,0 +1,105 @@
+"""What one forward does beyond the ordinary: which rows it runs, where they are written, what is scored.
+
+Slots order tokens causally and say where K and V are written; positions are what RoPE rotates by. They are two types so
+that one is never taken for the other: masks are built from slots, rotations from positions.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import NewType
+
+import torch
+from torch import Tensor
+
+Slots = NewType("Slots", Tensor)  # (rows,) int64, strictly ascending
+Positions = NewType("Positions", Tensor)  # (rows,) int64
+
+#: Receives the attention probabilities of a block of rows, (heads, rows, keys) fp32.
+ScoreSink = Callable[[Tensor], None]
+#: Receives fresh K and V of a layer before they are written, (kv_heads, rows, head_dim) each.
+UpdateSink = Callable[[int, Tensor, Tensor], None]
+
+BLOCK = 256  # query rows per attention call: small enough to skip most of the future, large enough for the kernel
+
+
+class StopForward(BaseException):
+    """Ends a forward early; raised and caught inside `ragcache.model` only."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows `rows` of the queries see keys `keys` through `mask` (rows, keys); None lets all of them through."""
+
+    rows: slice
+    keys: slice
+    mask: Tensor | None
+
+
+@dataclass
+class ForwardPlan:
+    """One forward over some rows of a prompt, against everything the buffer holds.
+
+    Attributes
+    ----------
+    slots : Slots
+        Where each row stands, ascending.
+    end : int
+        Number of slots filled once the rows are written; rows see slots up to their own only.
+    scores : dict of int to ScoreSink
+        Layers whose attention probabilities are wanted.
+    stop_after_scores : bool
+        End the forward once the last of those layers has been scored.
+    on_update : UpdateSink or None
+        Sees every layer's fresh K and V before they are written.
+    """
+
+    slots: Slots
+    end: int
+    scores: dict[int, ScoreSink] = field(default_factory=dict)
+    stop_after_scores: bool = False
+    on_update: UpdateSink | None = None
+    _blocks: dict[int | None, list[Block]] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def last_scored(self) -> int:
+        """The deepest layer to be scored, -1 for none."""
+        return max(self.scores, default=-1)
+
+    def blocks(self, window: int | None) -> list[Block]:
+        """Row blocks with the keys they may see, built once per forward and sliding window."""
+        if window not in self._blocks:
+            self._blocks[window] = list(_blocks(self.slots, self.end, window))
+        return self._blocks[window]
+
+
+def _blocks(slots: Slots, end: int, window: int | None) -> Iterator[Block]:
+    edges = slots.tolist()
+    for first in range(0, len(edges), BLOCK):
+        rows = slice(first, min(first + BLOCK, len(edges)))
+        low = 0 if window is None else max(0, edges[first] - window + 1)
+        high = min(edges[rows.stop - 1] + 1, end)
+        yield Block(rows, slice(low, high), visible(slots[rows], low, high, window))
+
+
+def visible(slots: Tensor, low: int, high: int, window: int | None) -> Tensor | None:
+    """Which keys each row may see: its own slot and earlier ones, within the sliding window.
+
+    Parameters
+    ----------
+    slots : Tensor
+        (rows,) slots of the queries.
+    low, high : int
+        Range of key slots.
+    window : int or None
+        Sliding window, counted as transformers does: a row sees `window` slots, its own included.
+
+    Returns
+    -------
+    Tensor or None
+        (rows, high - low) bool; None where a single row sees all of them.
+    """
+    keys = torch.arange(low, high, device=slots.device)  # (keys,)
+    mask = keys[None, :] <= slots[:, None]  # (rows, keys)
+    if window is not None:
+        mask &= keys[None, :] > slots[:, None] - window
+    return None if slots.numel() == 1 and bool(mask.all()) else mask

@@ -1,0 +1,285 @@
+"""Reader: a decoder and its tokenizer, probed once, forwarding one prompt at a time."""
+
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from ragcache.errors import InvalidArgument, UnsupportedModel
+from ragcache.model import attention, gate, rope
+from ragcache.model.buffer import ChunkKV, KVBuffer
+from ragcache.model.fingerprint import fingerprint, weights_in_memory, weights_of_files
+from ragcache.model.plan import ForwardPlan, Positions, Slots, StopForward
+from ragcache.model.rope import KeyRotator, RopeLayout
+
+_PROBE_TOKENS = (5, 7)
+
+
+class Reader:
+    """A causal language model that reads prompts from cached chunk KV.
+
+    Parameters
+    ----------
+    model : PreTrainedModel
+        Any Hugging Face decoder with rotary positions.
+    tokenizer : PreTrainedTokenizerBase
+        Its tokenizer.
+    name : str
+        What reports and errors call it.
+    weights : str, optional
+        Digest of the weights; hashed from memory where none is given.
+
+    Attributes
+    ----------
+    rotator : KeyRotator
+        Moves keys in the layouts that the probe found.
+    limit : int
+        Most tokens of a prompt and its answer together.
+
+    Raises
+    ------
+    UnsupportedModel
+        If the model's KV cannot be moved; the message names the layer or feature.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any, *, name: str = "", weights: str | None = None) -> None:
+        self.model = model.eval()
+        self.tokenizer = tokenizer
+        self.name = name or getattr(model.config, "_name_or_path", "") or type(model).__name__
+        self._weights = weights
+        self._lock = _FairLock()
+        gate.check_config(model)
+        self.limit = gate.length_limit(model)
+        self.rotator = KeyRotator(self._probe())
+
+    @classmethod
+    def load(cls, name: str, *, dtype: str = "auto", device: str | None = None, revision: str | None = None) -> Self:
+        """Load a checkpoint by hub id or path.
+
+        Parameters
+        ----------
+        name : str
+            Hub id, or a folder with config, safetensors and tokenizer.
+        dtype : str
+            "auto" for the checkpoint's own, or a torch dtype's name.
+        device : str, optional
+            Defaults to CUDA where there is one, else CPU.
+        revision : str, optional
+            Hub revision.
+
+        Raises
+        ------
+        InvalidArgument
+            If nothing by that name can be loaded.
+        UnsupportedModel
+            If the model's KV cannot be moved.
+        """
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+
+        device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        # A float32 or bfloat16 by name; from_pretrained keeps rotary buffers in fp32, unlike model.to().
+        kind = dtype if dtype == "auto" else getattr(torch, dtype, None)
+        if kind is None:
+            raise InvalidArgument(f"no dtype is called {dtype!r}; use auto, float32, bfloat16 or float16")
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(name, revision=revision)
+            model = AutoModelForCausalLM.from_pretrained(name, dtype=kind, revision=revision, use_safetensors=True)
+        except (OSError, ValueError, KeyError) as error:
+            reason = str(error).strip().partition("\n")[0]
+            raise InvalidArgument(
+                f"cannot load the model {name!r}: {reason} Name a hub id or a folder with --model; "
+                "`ragcache doctor` checks it"
+            ) from error
+        commit = getattr(model.config, "_commit_hash", None)
+        weights = commit or (weights_of_files(Path(name)) if Path(name).is_dir() else None)
+        return cls(model.to(device), tokenizer, name=name, weights=weights)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model computes."""
+        device: torch.device = self.model.device
+        return device
+
+    @property
+    def layers(self) -> int:
+        """Decoder layers."""
+        return int(self.model.config.get_text_config().num_hidden_layers)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Digest over weights, config, tokenizer, dtype and rotary layout: a KV loads only for what made it."""
+        weights = self._weights or weights_in_memory(self.model)
+        return fingerprint(self.model, self.tokenizer, self.rotator.layouts, weights)
+
+    @cached_property
+    def stop_ids(self) -> frozenset[int]:
+        """Token ids that end an answer."""
+        declared = self.model.generation_config.eos_token_id
+        ids = declared if isinstance(declared, list) else [declared]
+        return frozenset(i for i in (*ids, self.tokenizer.eos_token_id) if i is not None)
+
+    @cached_property
+    def bytes_per_token(self) -> int:
+        """Bytes of K and V of one token over all layers, as stored uncompressed."""
+        return sum(tensor.nbytes for tensor in self.encode(_PROBE_TOKENS[:1]).layers)
+
+    def buffer(self, capacity: int) -> KVBuffer:
+        """An empty buffer with room for `capacity` slots."""
+        return KVBuffer(self.layers, capacity)
+
+    @torch.no_grad()
+    def forward(
+        self,
+        token_ids: Sequence[int],
+        positions: Positions,
+        buffer: KVBuffer,
+        plan: ForwardPlan,
+        *,
+        logits: bool = False,
+    ) -> Tensor | None:
+        """Run the plan's rows against the buffer, writing their K and V.
+
+        Parameters
+        ----------
+        token_ids : sequence of int
+            One per row.
+        positions : Positions
+            (rows,) RoPE positions.
+        buffer : KVBuffer
+            Holds every slot that the rows may see.
+        plan : ForwardPlan
+            Where the rows stand and what is watched.
+        logits : bool
+            Whether the last row's logits are wanted.
+
+        Returns
+        -------
+        Tensor or None
+            (vocabulary,) fp32 logits of the last row.
+        """
+        ids = torch.tensor([list(token_ids)], device=self.device)  # (1, rows)
+        inputs = {"input_ids": ids, "position_ids": positions[None], "past_key_values": buffer, "use_cache": True}
+        with self._lock, self._attention(attention.NAME), buffer.writing(plan):
+            try:
+                if logits:
+                    return self.model(**inputs, logits_to_keep=1).logits[0, -1].float()  # type: ignore[no-any-return]
+                self.model.base_model(**inputs)
+            except StopForward:
+                pass
+        return None
+
+    @torch.no_grad()
+    def stock(self, token_ids: Sequence[int], cache: Any = None) -> tuple[Tensor, Any]:
+        """Full prefill, or the next tokens on its cache, with transformers' own attention and cache.
+
+        Returns
+        -------
+        tuple of (Tensor, Cache)
+            (vocabulary,) fp32 logits of the last token, and the cache to pass on.
+        """
+        from transformers import DynamicCache
+
+        cache = DynamicCache() if cache is None else cache
+        ids = torch.tensor([list(token_ids)], device=self.device)  # (1, tokens)
+        with self._lock, self._attention("sdpa"):
+            output = self.model(input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=1)
+        return output.logits[0, -1].float(), cache
+
+    def encode(self, token_ids: Sequence[int], left: Sequence[ChunkKV] = ()) -> ChunkKV:
+        """Prefill tokens behind a left context, and keep their KV.
+
+        Parameters
+        ----------
+        token_ids : sequence of int
+            The chunk.
+        left : sequence of ChunkKV
+            What stands before it, in order; moved to contiguous positions from 0.
+        """
+        start = sum(len(kv) for kv in left)
+        end = start + len(token_ids)
+        buffer = self.buffer(end)
+        slot = 0
+        for kv in left:
+            self.place(buffer, kv, slot, slot)
+            slot += len(kv)
+        slots = torch.arange(start, end, device=self.device)
+        self.forward(token_ids, Positions(slots), buffer, ForwardPlan(Slots(slots), end))
+        return ChunkKV(buffer.read(start, end), start, tuple(token_ids), {})
+
+    def place(self, buffer: KVBuffer, kv: ChunkKV, slot: int, position: int) -> None:
+        """Put a KV into the slots from `slot` on, its keys moved to the positions from `position` on."""
+        delta = position - kv.start
+        layers = []
+        for index, layer in enumerate(kv.layers):
+            key, value = layer.to(self.device, non_blocking=True)  # (kv_heads, tokens, head_dim) each
+            layers.append((self.rotator.rotate(key, index, delta), value))
+        buffer.place(slot, layers)
+
+    @contextmanager
+    def _attention(self, name: str) -> Iterator[None]:
+        """Run with another attention implementation; the caller's model is left as it was."""
+        before = self.model.config._attn_implementation
+        self.model.set_attn_implementation(name)
+        try:
+            yield
+        finally:
+            self.model.set_attn_implementation(before)
+
+    def _probe(self) -> list[RopeLayout]:
+        frequencies = gate.rotary_frequencies(self.model)
+        try:
+            layouts = rope.probe(
+                self._record, frequencies, limit=self.limit, tolerance=gate.tolerance(self.model.dtype)
+            )
+        except UnsupportedModel as error:
+            raise UnsupportedModel(
+                f"{self.name} ({type(self.model).__name__}) cannot reuse chunk KV: {error}. Use --method full, "
+                "or another model"
+            ) from error
+        return layouts
+
+    def _record(self, position: int) -> list[tuple[Tensor, Tensor]]:
+        """K and V per layer of two tokens at `position`; also checks that every layer calls our attention."""
+        seen: set[int] = set()
+        sinks = {layer: (lambda _, layer=layer: seen.add(layer)) for layer in range(self.layers)}
+        slots = torch.arange(2, device=self.device)
+        buffer = self.buffer(2)
+        plan = ForwardPlan(Slots(slots), 2, scores=sinks)  # type: ignore[arg-type]
+        self.forward(_PROBE_TOKENS, Positions(slots + position), buffer, plan)
+        if missing := sorted(set(range(self.layers)) - seen):
+            raise UnsupportedModel(f"layers {missing} do not run attention through transformers' attention interface")
+        return [(layer[0], layer[1]) for layer in buffer.read(0, 2)]
+
+
+class _FairLock:
+    """A mutex that serves waiters in order of arrival; threading.Lock promises no order."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._waiting: deque[threading.Event] = deque()
+
+    def __enter__(self) -> None:
+        turn = threading.Event()
+        with self._guard:
+            self._waiting.append(turn)
+            self._waiting[0].set()
+        try:
+            turn.wait()
+        except BaseException:  # an interrupt while waiting must not keep the turn
+            self._leave(turn)
+            raise
+
+    def __exit__(self, *error: object) -> None:
+        self._leave(self._waiting[0])
+
+    def _leave(self, turn: threading.Event) -> None:
+        with self._guard:
+            self._waiting.remove(turn)
+            if self._waiting:
+                self._waiting[0].set()
