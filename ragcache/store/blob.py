@@ -1,0 +1,253 @@
+"""The file: one chunk's KV as safetensors, with a header that describes and checks itself.
+
+The header names the format, the file's own key, the token ids, the start position, the codec and what
+the maker wrote under `about`; it carries an xxh3-128 checksum of every tensor and opens with one of
+itself, because safetensors has none. One tensor (or group of tensors, by the codec) per layer, in layer
+order, so that a layer is one range of bytes and the whole file one sequential read.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from math import prod
+from typing import Any
+
+import torch
+import xxhash
+from torch import Tensor
+
+from ragcache.errors import CorruptBlob, InvalidArgument
+from ragcache.store.codec import CODECS, Codec, Raw
+from ragcache.store.key import FORMAT
+
+_DTYPES = {
+    "F64": torch.float64,
+    "F32": torch.float32,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+    "I64": torch.int64,
+    "I32": torch.int32,
+    "I16": torch.int16,
+    "I8": torch.int8,
+    "U8": torch.uint8,
+}
+_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
+_FLOATS = (torch.bfloat16, torch.float16, torch.float32)
+_OPENING = b'{"__metadata__":{"xxh3_128":"'  # what follows is the header's own checksum, at a fixed place
+_SEAL = slice(8 + len(_OPENING), 8 + len(_OPENING) + 32)
+_HEADER_LIMIT = 16 << 20
+_ALIGNMENT = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Blob:
+    """One chunk's KV with everything needed to know what it is. Treat the tensors as read-only.
+
+    Parameters
+    ----------
+    key : str
+        Its name in the store, from `ragcache.store.kv_key`.
+    token_ids : tuple of int
+        The chunk's tokens, at least one.
+    start : int
+        Position of the first token when the KV was made.
+    layers : tuple of Tensor
+        Per layer (2, kv_heads, tokens, head_dim): keys as the model cached them (rotated from `start`),
+        then values. bf16, fp16 or fp32; heads, dims and dtypes may differ between layers.
+    extras : mapping of str to Tensor
+        What an encoder stores beside K and V.
+    about : mapping of str to str
+        What the maker says of it: fingerprint, recipe, rope.
+
+    Raises
+    ------
+    InvalidArgument
+        A layer has another shape or dtype, there is none, or `start` is negative.
+    """
+
+    key: str
+    token_ids: tuple[int, ...]
+    start: int
+    layers: tuple[Tensor, ...]
+    extras: Mapping[str, Tensor] = field(default_factory=dict)
+    about: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        tokens = len(self.token_ids)
+        if not (tokens and self.layers and self.start >= 0):
+            raise InvalidArgument(
+                f"a KV needs tokens, layers and a start of 0 or more, "
+                f"not {tokens} tokens, {len(self.layers)} layers and start {self.start}."
+            )
+        for number, layer in enumerate(self.layers):
+            if layer.ndim != 4 or layer.shape[0] != 2 or layer.shape[2] != tokens or layer.dtype not in _FLOATS:
+                raise InvalidArgument(
+                    f"layer {number} must be (2, kv_heads, {tokens}, head_dim) in bf16, fp16 or fp32, "
+                    f"not {tuple(layer.shape)} in {layer.dtype}."
+                )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that its tensors take."""
+        return sum(tensor.nbytes for tensor in chain(self.layers, self.extras.values()))
+
+
+def pack(blob: Blob, codec: Codec | None = None) -> list[bytes | memoryview]:
+    """Write a blob down as a safetensors file.
+
+    Parameters
+    ----------
+    blob : Blob
+        On any device.
+    codec : Codec, optional
+        How layers are written; as they are by default. Extras are always written as they are.
+
+    Returns
+    -------
+    list of bytes-like
+        Header and tensors in file order; CPU tensors are not copied.
+
+    Raises
+    ------
+    InvalidArgument
+        An extra has a dtype that the format lacks, or the codec refuses a layer.
+    """
+    codec = codec or Raw()
+    tensors = {
+        f"{_layer_prefix(number)}{part}": tensor
+        for number, layer in enumerate(blob.layers)
+        for part, tensor in codec.encode(layer.detach().cpu()).items()
+    } | {f"extra.{name}": tensor.detach().cpu() for name, tensor in blob.extras.items()}
+    views = {name: _bytes(tensor) for name, tensor in tensors.items()}
+    metadata = {
+        "format": "ragcache-kv",
+        "version": str(FORMAT),
+        "key": blob.key,
+        "codec": codec.name,
+        "start": str(blob.start),
+        "token_ids": _dump(blob.token_ids),
+        "layers": _dump([_NAMES[layer.dtype] for layer in blob.layers]),
+        "sums": _dump({name: xxhash.xxh3_128_hexdigest(view) for name, view in views.items()}),
+        "about": _dump(dict(blob.about)),
+    }
+    return [_header(metadata, tensors), *views.values()]
+
+
+def unpack(buffer: Tensor, key: str) -> Blob:
+    """Read a blob out of a file's bytes, after checking every one of them.
+
+    Parameters
+    ----------
+    buffer : Tensor
+        uint8, (bytes,), on the CPU. Raw layers are views into it.
+    key : str
+        The key that the file was found under.
+
+    Raises
+    ------
+    CorruptBlob
+        The bytes are not what was packed for this key.
+    """
+    try:
+        header, data = _split(buffer)
+        metadata = header.pop("__metadata__")
+        if metadata["version"] != str(FORMAT):
+            raise ValueError(f"it has format {metadata['version'][:20]}, and this version reads {FORMAT}")
+        if metadata["key"] != key:
+            raise ValueError("it belongs to another key")
+        return _blob(metadata, _tensors(header, data, json.loads(metadata["sums"])))
+    except (ValueError, TypeError, LookupError, AttributeError, RuntimeError, OverflowError) as error:
+        reason = str(error) if type(error) is ValueError else f"its header is malformed ({error!r:.200})"
+        raise CorruptBlob(key, reason) from error
+
+
+def _header(metadata: dict[str, str], tensors: Mapping[str, Tensor]) -> bytes:
+    entries: dict[str, Any] = {"__metadata__": {"xxh3_128": "0" * 32, **metadata}}
+    offset = 0
+    for name, tensor in tensors.items():
+        span = [offset, offset + tensor.nbytes]
+        entries[name] = {"dtype": _dtype_name(tensor), "shape": list(tensor.shape), "data_offsets": span}
+        offset = span[1]
+    text = _dump(entries).encode()
+    text += b" " * (-(8 + len(text)) % _ALIGNMENT)
+    header = bytearray(len(text).to_bytes(8, "little") + text)
+    header[_SEAL] = _seal(header)
+    return bytes(header)
+
+
+def _seal(header: bytes | bytearray) -> bytes:
+    return xxhash.xxh3_128_hexdigest(bytes(header[: _SEAL.start] + header[_SEAL.stop :])).encode()
+
+
+def _split(buffer: Tensor) -> tuple[dict[str, Any], Tensor]:
+    prefix = buffer[: _SEAL.stop].numpy().tobytes()
+    length = int.from_bytes(prefix[:8], "little")
+    if not prefix[8:].startswith(_OPENING) or not _SEAL.stop <= 8 + length <= buffer.numel():
+        raise ValueError("it is truncated or no ragcache file")
+    if length > _HEADER_LIMIT:
+        raise ValueError(f"its header claims {length:,} bytes")
+    raw = buffer[: 8 + length].numpy().tobytes()
+    if _seal(raw) != raw[_SEAL]:
+        raise ValueError("its header fails the checksum")
+    return json.loads(raw[8:]), buffer[8 + length :]
+
+
+def _tensors(header: dict[str, Any], data: Tensor, sums: Mapping[str, str]) -> dict[str, Tensor]:
+    found = dict(_walk(header, data))
+    for name, (_, raw) in found.items():
+        if xxhash.xxh3_128_hexdigest(raw.numpy().data) != sums[name]:
+            raise ValueError(f"{name[:40]} fails its checksum")
+    return {name: tensor for name, (tensor, _) in found.items()}
+
+
+def _walk(header: dict[str, Any], data: Tensor) -> Iterator[tuple[str, tuple[Tensor, Tensor]]]:
+    end = 0
+    for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
+        dtype, shape, (start, stop) = _DTYPES[entry["dtype"]], entry["shape"], entry["data_offsets"]
+        if not all(type(number) is int and number >= 0 for number in (*shape, start, stop)):
+            raise ValueError(f"{name[:40]} has a size that is no size")
+        if start != end or stop - start != prod(shape) * dtype.itemsize or stop > data.numel():
+            raise ValueError(f"{name[:40]} does not lie where it must")
+        raw, end = data[start:stop], stop
+        aligned = raw if raw.storage_offset() % dtype.itemsize == 0 else raw.clone()
+        yield name, (aligned.view(dtype).view(shape), raw)
+    if end != data.numel():
+        raise ValueError(f"it has {data.numel() - end:,} bytes too many")
+
+
+def _blob(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> Blob:
+    codec = CODECS.get(metadata["codec"])
+    if codec is None:
+        raise ValueError(f"its codec {metadata['codec'][:20]!r} is unknown")
+    layers = []
+    for number, dtype in enumerate(json.loads(metadata["layers"])):
+        prefix = _layer_prefix(number)
+        parts = {name.removeprefix(prefix): part for name, part in tensors.items() if name.startswith(prefix)}
+        layers.append(codec.decode(parts, _DTYPES[dtype]))
+    return Blob(
+        key=metadata["key"],
+        token_ids=tuple(map(int, json.loads(metadata["token_ids"]))),
+        start=int(metadata["start"]),
+        layers=tuple(layers),
+        extras={name[6:]: tensor for name, tensor in tensors.items() if name.startswith("extra.")},
+        about=dict(json.loads(metadata["about"])),
+    )
+
+
+def _layer_prefix(number: int) -> str:
+    return f"layer.{number:04d}."
+
+
+def _bytes(tensor: Tensor) -> memoryview:
+    return tensor.contiguous().view(-1).view(torch.uint8).numpy().data
+
+
+def _dtype_name(tensor: Tensor) -> str:
+    if tensor.dtype not in _NAMES:
+        raise InvalidArgument(f"a stored tensor must be one of {', '.join(_NAMES.values())}, not {tensor.dtype}.")
+    return _NAMES[tensor.dtype]
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))

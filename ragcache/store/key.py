@@ -1,0 +1,92 @@
+"""What identifies a KV: a keyed digest over everything that went into it."""
+
+import hmac
+import secrets
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+
+from ragcache.errors import IndexFormat, UnusableIndex
+from ragcache.store.local import publish
+
+FORMAT = 1
+"""Version of the blob format; part of every key, so that a new format never meets old files."""
+
+_SECRET_BYTES = 32
+
+
+def load_or_create_secret(path: str | Path) -> bytes:
+    """Read a collection's secret, making one the first time.
+
+    Without the secret nobody can tell from a key, or from a hit, which text was stored; and two
+    collections never share a KV.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; its folder must exist. Created readable by its owner only.
+
+    Returns
+    -------
+    bytes
+        32 random bytes, the same for every caller.
+
+    Raises
+    ------
+    IndexFormat
+        The file holds something else.
+    UnusableIndex
+        The file cannot be read, or is absent and cannot be written.
+    """
+    path = Path(path)
+    try:
+        if not path.exists():
+            publish(path, [secrets.token_bytes(_SECRET_BYTES)])
+        secret = path.read_bytes()
+    except OSError as error:
+        raise UnusableIndex(f"the secret {path} cannot be opened ({error.strerror}).") from error
+    if len(secret) != _SECRET_BYTES:
+        raise IndexFormat(
+            f"the secret {path} has {len(secret)} bytes instead of {_SECRET_BYTES}; "
+            "restore it from a backup, or delete the index and ingest again."
+        )
+    return secret
+
+
+def kv_key(secret: bytes, *, fingerprint: str, recipe: str, left: Sequence[str], token_ids: Sequence[int]) -> str:
+    """Name a KV by everything that went into it.
+
+    Parameters
+    ----------
+    secret : bytes
+        The collection's secret.
+    fingerprint : str
+        Weights, config, tokenizer, dtype and rope of the model.
+    recipe : str
+        The encoder with its fields.
+    left : sequence of str
+        Keys of the left context that the KV was made in, in order.
+    token_ids : sequence of int
+        The chunk itself.
+
+    Returns
+    -------
+    str
+        HMAC-SHA256 [1]_ in 64 hexadecimal digits, the same in every process and on every machine.
+
+    References
+    ----------
+    .. [1] Krawczyk, Bellare, Canetti, RFC 2104.
+    """
+    ids = np.asarray(token_ids, dtype="<i8").tobytes()
+    parts = [str(FORMAT).encode(), fingerprint.encode(), recipe.encode(), ids, *map(str.encode, left)]
+    return hmac.new(secret, b"".join(_framed(parts)), sha256).hexdigest()
+
+
+def _framed(parts: Iterable[bytes]) -> Iterable[bytes]:
+    # Each part behind its length: no two lists of parts give the same bytes.
+    for part in parts:
+        yield len(part).to_bytes(8, "little")
+        yield part

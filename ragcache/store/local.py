@@ -1,0 +1,307 @@
+"""Durable files: the KV blobs of one collection in a local folder.
+
+Nothing here knows what the bytes mean. A file appears under its key whole or not at all, and once
+`LocalStore.put_if_absent` has returned it survives a crash of the process or of the machine.
+"""
+
+import errno
+import os
+import re
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from ragcache.errors import CorruptBlob, InvalidArgument, StorageFull
+
+_KEY = re.compile(r"[0-9a-f]{64}")
+_SUFFIX = ".safetensors"
+_TEMPORARY = ".tmp-"
+
+
+def publish(path: Path, parts: Sequence[bytes | memoryview]) -> bool:
+    """Write a file durably under a name that nobody holds yet.
+
+    The bytes go to a temporary file beside `path` and are synced before the name is linked, so a reader
+    sees all of them or no file, and of several writers exactly one wins.
+
+    Parameters
+    ----------
+    path : Path
+        Final name; its folder must exist. The file is readable by its owner only.
+    parts : sequence of bytes-like
+        What to write, one after the other.
+
+    Returns
+    -------
+    bool
+        False if the name was taken; the file found there is left as it is.
+
+    Raises
+    ------
+    OSError
+        The disk refused; no temporary file is left behind.
+    """
+    handle, temporary = tempfile.mkstemp(prefix=_TEMPORARY, dir=path.parent)
+    try:
+        try:
+            for part in parts:
+                _write(handle, part)
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        won = _link(temporary, path)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+    _sync_folder(path.parent)  # the loser too: it must not acknowledge a name that may still vanish
+    return won
+
+
+def _write(handle: int, part: bytes | memoryview) -> None:
+    view = memoryview(part).cast("B")
+    while len(view):  # one write moves at most 2 GiB
+        view = view[os.write(handle, view) :]
+
+
+def _link(temporary: str, path: Path) -> bool:
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _host_memory(nbytes: int) -> Tensor:
+    return torch.empty(nbytes, dtype=torch.uint8)
+
+
+class LocalStore:
+    """A folder of immutable blobs, one file per key, readable by its owner only.
+
+    Safe for several threads and several processes at once; there is no lock, only first writer wins.
+
+    Parameters
+    ----------
+    root : str or Path
+        Folder, created if absent. Its parent must not be writable by people you don't trust.
+    allocate : callable, optional
+        Number of bytes to a one-dimensional uint8 CPU tensor of that length. Blobs are read straight
+        into it, so pinned memory is one lambda away.
+
+    Raises
+    ------
+    StorageFull
+        The folder cannot be created.
+    """
+
+    def __init__(self, root: str | Path, allocate: Callable[[int], Tensor] = _host_memory) -> None:
+        self.root = Path(root)
+        self._allocate = allocate
+        self._known_shards: set[Path] = set()
+        try:
+            self._make_folder(self.root)
+            self.sweep()
+        except OSError as error:
+            raise self._refused(error) from error
+
+    def put_if_absent(self, key: str, parts: Sequence[bytes | memoryview]) -> bool:
+        """Store bytes under a key unless it has some; durable on return.
+
+        Parameters
+        ----------
+        key : str
+            64 lower-case hexadecimal digits.
+        parts : sequence of bytes-like
+            The file's content in order, as `ragcache.store.pack` gives it.
+
+        Returns
+        -------
+        bool
+            True if this call published the file, False if the key had one.
+
+        Raises
+        ------
+        InvalidArgument
+            `key` is no key.
+        StorageFull
+            The disk refused; nothing was published.
+        """
+        path = self._path(key)
+        try:
+            self._make_shard(path.parent)
+            if path.exists():
+                _sync_folder(path.parent)
+                return False
+            return publish(path, parts)
+        except OSError as error:
+            raise self._refused(error) from error
+
+    def get(self, key: str) -> Tensor:
+        """Read a whole blob into freshly allocated memory.
+
+        Returns
+        -------
+        Tensor
+            uint8, (bytes,).
+
+        Raises
+        ------
+        InvalidArgument
+            `key` is no key.
+        CorruptBlob
+            The file is missing or cannot be read.
+        """
+        return self._read(key, None)[0]
+
+    def get_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> Sequence[Tensor]:
+        """Read some byte ranges of a blob.
+
+        Parameters
+        ----------
+        key : str
+            64 lower-case hexadecimal digits.
+        ranges : sequence of (start, stop)
+            Offsets in bytes from the beginning of the file, `stop` exclusive.
+
+        Returns
+        -------
+        sequence of Tensor
+            One uint8 tensor, (stop - start,), per range.
+
+        Raises
+        ------
+        InvalidArgument
+            `key` is no key, or a range runs backwards.
+        CorruptBlob
+            The file is missing, ends before a range does, or cannot be read.
+        """
+        for start, stop in ranges:
+            if not 0 <= start <= stop:
+                raise InvalidArgument(f"a byte range must have 0 <= start <= stop, not ({start}, {stop}).")
+        return self._read(key, ranges)
+
+    def head(self, key: str) -> int | None:
+        """Tell a blob's size in bytes, None if the key has no blob."""
+        try:
+            return self._path(key).stat().st_size
+        except FileNotFoundError:
+            return None
+
+    def list(self) -> Iterator[str]:
+        """Yield the keys of all published blobs, in order."""
+        for shard in sorted(self.root.glob("[0-9a-f][0-9a-f]")):
+            names = sorted(path.name.removesuffix(_SUFFIX) for path in shard.glob(f"*{_SUFFIX}"))
+            yield from filter(_KEY.fullmatch, names)
+
+    def delete(self, key: str) -> bool:
+        """Remove a blob, and what was quarantined under its key; tell whether there was any.
+
+        A deletion that a power failure undoes leaves an orphan, never a wrong KV; readers that hold
+        the file open keep their bytes.
+        """
+        found = False
+        for path in (self._path(key), self._quarantined(key)):
+            found |= path.exists()
+            path.unlink(missing_ok=True)
+        return found
+
+    def quarantine(self, key: str) -> bool:
+        """Move a blob that failed its checks aside, so that the next write can replace it.
+
+        Returns
+        -------
+        bool
+            False if the key has no blob.
+        """
+        self._quarantined(key).parent.mkdir(mode=0o700, exist_ok=True)
+        try:
+            self._path(key).replace(self._quarantined(key))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def sweep(self, older_than: float = 600.0) -> int:
+        """Remove what killed writers left half-written; done once when a store is opened.
+
+        Parameters
+        ----------
+        older_than : float
+            Seconds since the last write to the file, so that a living writer keeps its own.
+
+        Returns
+        -------
+        int
+            How many files were removed.
+        """
+        horizon = time.time() - older_than
+        stale = [path for path in self.root.glob(f"*/{_TEMPORARY}*") if _modified(path) <= horizon]
+        for path in stale:
+            path.unlink(missing_ok=True)
+        return len(stale)
+
+    def _read(self, key: str, ranges: Sequence[tuple[int, int]] | None) -> Sequence[Tensor]:
+        path = self._path(key)
+        try:
+            with path.open("rb", buffering=0) as file:
+                size = os.fstat(file.fileno()).st_size
+                spans = [(0, size)] if ranges is None else ranges
+                if any(stop > size for _, stop in spans):
+                    raise CorruptBlob(key, f"it has only {size:,} bytes")
+                return [self._read_span(key, file.fileno(), *span) for span in spans]
+        except FileNotFoundError as error:
+            raise CorruptBlob(key, "its file is missing") from error
+        except OSError as error:
+            raise CorruptBlob(key, f"its file cannot be read ({error.strerror})") from error
+
+    def _read_span(self, key: str, handle: int, start: int, stop: int) -> Tensor:
+        buffer = self._allocate(stop - start)
+        view = buffer.numpy().data
+        os.lseek(handle, start, os.SEEK_SET)
+        while len(view):
+            count = os.readv(handle, [view])
+            if count == 0:
+                raise CorruptBlob(key, "its file shrank while it was read")
+            view = view[count:]
+        return buffer
+
+    def _path(self, key: str) -> Path:
+        if not _KEY.fullmatch(key):
+            raise InvalidArgument(f"a KV key is 64 lower-case hexadecimal digits, not {key[:80]!r}.")
+        return self.root / key[:2] / (key + _SUFFIX)
+
+    def _quarantined(self, key: str) -> Path:
+        return self.root / "quarantine" / self._path(key).name
+
+    def _make_shard(self, shard: Path) -> None:
+        if shard not in self._known_shards:
+            self._make_folder(shard)
+            self._known_shards.add(shard)
+
+    def _make_folder(self, folder: Path) -> None:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        _sync_folder(folder.parent)
+
+    def _refused(self, error: OSError) -> StorageFull:
+        remedy = "free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "mend it"
+        return StorageFull(
+            f"the disk refused a write under {self.root} ({error.strerror}); {remedy} and repeat the command."
+        )
+
+
+def _modified(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:  # its writer finished meanwhile
+        return float("inf")
