@@ -1,14 +1,20 @@
 """KV at rest; knows no model."""
 
 from ragcache.store.blob import Blob, pack, unpack
+from ragcache.store.catalog import Catalog
 from ragcache.store.codec import Codec, Int8, Raw
 from ragcache.store.key import kv_key, load_or_create_secret
 from ragcache.store.local import LocalStore
 from ragcache.store.memory import MemoryTier
+from ragcache.store.schema import ChunkRow, DocumentRow, EncodingRow
 
 __all__ = [
     "Blob",
+    "Catalog",
+    "ChunkRow",
     "Codec",
+    "DocumentRow",
+    "EncodingRow",
     "Int8",
     "LocalStore",
     "MemoryTier",

@@ -40,6 +40,10 @@ _HEADER_LIMIT = 16 << 20
 _ALIGNMENT = 64
 
 
+class _Refused(Exception):
+    """A check that the bytes failed, in words."""
+
+
 @dataclass(frozen=True, eq=False)
 class Blob:
     """One chunk's KV with everything needed to know what it is. Treat the tensors as read-only.
@@ -153,13 +157,14 @@ def unpack(buffer: Tensor, key: str) -> Blob:
         header, data = _split(buffer)
         metadata = header.pop("__metadata__")
         if metadata["version"] != str(FORMAT):
-            raise ValueError(f"it has format {metadata['version'][:20]}, and this version reads {FORMAT}")
+            raise _Refused(f"it has format {metadata['version'][:20]}, and this version reads {FORMAT}")
         if metadata["key"] != key:
-            raise ValueError("it belongs to another key")
+            raise _Refused("it belongs to another key")
         return _blob(metadata, _tensors(header, data, json.loads(metadata["sums"])))
+    except _Refused as error:
+        raise CorruptBlob(key, str(error)) from error
     except (ValueError, TypeError, LookupError, AttributeError, RuntimeError, OverflowError) as error:
-        reason = str(error) if type(error) is ValueError else f"its header is malformed ({error!r:.200})"
-        raise CorruptBlob(key, reason) from error
+        raise CorruptBlob(key, f"its header is malformed ({error!r:.200})") from error
 
 
 def _header(metadata: dict[str, str], tensors: Mapping[str, Tensor]) -> bytes:
@@ -184,12 +189,12 @@ def _split(buffer: Tensor) -> tuple[dict[str, Any], Tensor]:
     prefix = buffer[: _SEAL.stop].numpy().tobytes()
     length = int.from_bytes(prefix[:8], "little")
     if not prefix[8:].startswith(_OPENING) or not _SEAL.stop <= 8 + length <= buffer.numel():
-        raise ValueError("it is truncated or no ragcache file")
+        raise _Refused("it is truncated or no ragcache file")
     if length > _HEADER_LIMIT:
-        raise ValueError(f"its header claims {length:,} bytes")
+        raise _Refused(f"its header claims {length:,} bytes")
     raw = buffer[: 8 + length].numpy().tobytes()
     if _seal(raw) != raw[_SEAL]:
-        raise ValueError("its header fails the checksum")
+        raise _Refused("its header fails the checksum")
     return json.loads(raw[8:]), buffer[8 + length :]
 
 
@@ -197,7 +202,7 @@ def _tensors(header: dict[str, Any], data: Tensor, sums: Mapping[str, str]) -> d
     found = dict(_walk(header, data))
     for name, (_, raw) in found.items():
         if xxhash.xxh3_128_hexdigest(raw.numpy().data) != sums[name]:
-            raise ValueError(f"{name[:40]} fails its checksum")
+            raise _Refused(f"{name[:40]} fails its checksum")
     return {name: tensor for name, (tensor, _) in found.items()}
 
 
@@ -206,20 +211,20 @@ def _walk(header: dict[str, Any], data: Tensor) -> Iterator[tuple[str, tuple[Ten
     for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
         dtype, shape, (start, stop) = _DTYPES[entry["dtype"]], entry["shape"], entry["data_offsets"]
         if not all(type(number) is int and number >= 0 for number in (*shape, start, stop)):
-            raise ValueError(f"{name[:40]} has a size that is no size")
+            raise _Refused(f"{name[:40]} has a size that is no size")
         if start != end or stop - start != prod(shape) * dtype.itemsize or stop > data.numel():
-            raise ValueError(f"{name[:40]} does not lie where it must")
+            raise _Refused(f"{name[:40]} does not lie where it must")
         raw, end = data[start:stop], stop
         aligned = raw if raw.storage_offset() % dtype.itemsize == 0 else raw.clone()
         yield name, (aligned.view(dtype).view(shape), raw)
     if end != data.numel():
-        raise ValueError(f"it has {data.numel() - end:,} bytes too many")
+        raise _Refused(f"it has {data.numel() - end:,} bytes too many")
 
 
 def _blob(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> Blob:
     codec = CODECS.get(metadata["codec"])
     if codec is None:
-        raise ValueError(f"its codec {metadata['codec'][:20]!r} is unknown")
+        raise _Refused(f"its codec {metadata['codec'][:20]!r} is unknown")
     layers = []
     for number, dtype in enumerate(json.loads(metadata["layers"])):
         prefix = _layer_prefix(number)

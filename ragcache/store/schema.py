@@ -1,0 +1,151 @@
+"""The rows and tables of the catalogue, and how one becomes the other."""
+
+import json
+import sqlite3
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class DocumentRow:
+    """A document as it was ingested.
+
+    Parameters
+    ----------
+    id : str
+        Its name in the index.
+    source : str
+        Where it came from, a path for instance; one document per source.
+    digest : str
+        Digest of its content, which tells whether it changed.
+    metadata : dict
+        Whatever JSON can hold.
+    """
+
+    id: str
+    source: str
+    digest: str
+    metadata: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ChunkRow:
+    """A piece of a document.
+
+    Parameters
+    ----------
+    id : str
+        Its name, unique in the index.
+    document : str
+        The document's id.
+    ordinal : int
+        Its place among the document's chunks.
+    text : str
+        The text, as shown to the user.
+    token_ids : tuple of int
+        The text in the reader's tokens.
+    start, end : int
+        Character offsets in the document's text, `end` exclusive.
+    """
+
+    id: str
+    document: str
+    ordinal: int
+    text: str
+    token_ids: tuple[int, ...]
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class EncodingRow:
+    """A chunk's KV, made by one recipe in one left context.
+
+    Parameters
+    ----------
+    chunk : str
+        The chunk's id.
+    recipe : str
+        The encoder with its fields.
+    key : str
+        Where the blob lies; several rows may share one.
+    left : tuple of str
+        Keys of the left context that it was made in, in order.
+    nbytes : int
+        Size of the blob's file.
+    kind : str
+        What the index calls this stage of the recipe.
+    created, used : float
+        Seconds since the epoch.
+    """
+
+    chunk: str
+    recipe: str
+    key: str
+    left: tuple[str, ...]
+    nbytes: int
+    kind: str
+    created: float
+    used: float
+
+
+def m001_documents_chunks_encodings(connection: sqlite3.Connection) -> None:
+    """Create the tables of format 1."""
+    for statement in (
+        "CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+        """CREATE TABLE documents (
+            id TEXT PRIMARY KEY, source TEXT NOT NULL UNIQUE, digest TEXT NOT NULL, metadata TEXT NOT NULL)""",
+        """CREATE TABLE chunks (
+            id TEXT PRIMARY KEY, document TEXT NOT NULL REFERENCES documents ON DELETE CASCADE,
+            ordinal INTEGER NOT NULL, text TEXT NOT NULL, token_ids BLOB NOT NULL,
+            "start" INTEGER NOT NULL, "end" INTEGER NOT NULL)""",
+        "CREATE INDEX chunks_by_document ON chunks (document, ordinal)",
+        """CREATE TABLE encodings (
+            chunk TEXT NOT NULL REFERENCES chunks ON DELETE CASCADE, recipe TEXT NOT NULL, key TEXT NOT NULL,
+            "left" TEXT NOT NULL, nbytes INTEGER NOT NULL, kind TEXT NOT NULL,
+            created REAL NOT NULL, used REAL NOT NULL, PRIMARY KEY (chunk, recipe, key))""",
+        "CREATE INDEX encodings_by_key ON encodings (key)",
+        "CREATE INDEX encodings_by_recipe ON encodings (recipe)",
+    ):
+        connection.execute(statement)
+
+
+MIGRATIONS = [m001_documents_chunks_encodings]
+"""Run once each, in order; a file that names one which is not listed here was made by a newer version."""
+
+DOCUMENT = "id, source, digest, metadata"
+CHUNK = 'id, document, ordinal, text, token_ids, "start", "end"'
+ENCODING = 'chunk, recipe, key, "left", nbytes, kind, created, used'
+
+
+def document_values(row: DocumentRow) -> tuple[Any, ...]:
+    """Spell a row in the order of `DOCUMENT`."""
+    return (row.id, row.source, row.digest, json.dumps(row.metadata))
+
+
+def document_row(id: str, source: str, digest: str, metadata: str) -> DocumentRow:
+    """Read what `document_values` wrote."""
+    return DocumentRow(id, source, digest, json.loads(metadata))
+
+
+def chunk_values(row: ChunkRow) -> tuple[Any, ...]:
+    """Spell a row in the order of `CHUNK`."""
+    ids = np.asarray(row.token_ids, dtype="<i4").tobytes()
+    return (row.id, row.document, row.ordinal, row.text, ids, row.start, row.end)
+
+
+def chunk_row(id: str, document: str, ordinal: int, text: str, ids: bytes, start: int, end: int) -> ChunkRow:
+    """Read what `chunk_values` wrote."""
+    return ChunkRow(id, document, ordinal, text, tuple(np.frombuffer(ids, "<i4").tolist()), start, end)
+
+
+def encoding_values(row: EncodingRow) -> tuple[Any, ...]:
+    """Spell a row in the order of `ENCODING`."""
+    return (row.chunk, row.recipe, row.key, json.dumps(row.left), row.nbytes, row.kind, row.created, row.used)
+
+
+def encoding_row(chunk: str, recipe: str, key: str, left: str, *rest: Any) -> EncodingRow:
+    """Read what `encoding_values` wrote."""
+    return EncodingRow(chunk, recipe, key, tuple(json.loads(left)), *rest)
