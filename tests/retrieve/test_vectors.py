@@ -1,0 +1,124 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ragcache.errors import IndexFormat, IndexMismatch, InvalidArgument
+from ragcache.retrieve import Embedder, Vectors
+
+
+def unit(rows: int, dim: int = 16, seed: int = 0) -> NDArray[np.float32]:
+    vectors = np.random.default_rng(seed).normal(size=(rows, dim)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def names(rows: int) -> list[str]:
+    return [f"c{row:04}" for row in range(rows)]
+
+
+@pytest.fixture
+def vectors(tmp_path: Path) -> Iterator[Vectors]:
+    opened = Vectors(tmp_path / "chroma", "chunks")
+    yield opened
+    opened.close()
+
+
+def test_query_gives_cosine_similarities_best_first(vectors: Vectors) -> None:
+    stored = unit(200)
+    vectors.upsert(names(200), stored, [{"source": "a.txt"}] * 200)
+    question = unit(1, seed=1)[0]
+    exact = stored @ question
+    best = np.argsort(-exact)[:7]
+    found = vectors.query(question, 7)
+    assert [name for name, _ in found] == [f"c{row:04}" for row in best]
+    np.testing.assert_allclose([score for _, score in found], exact[best], atol=1e-5)
+
+
+def test_a_question_finds_its_text(vectors: Vectors, embedder: Embedder) -> None:
+    texts = ["The Tide project is led by Ada.", "The canteen opens at noon.", "Invoices are paid monthly."]
+    vectors.upsert(["lead", "food", "money"], embedder.embed(texts))
+    assert vectors.query(embedder.embed(["When can I have lunch?"])[0], 1)[0][0] == "food"
+
+
+def test_equal_vectors_come_by_id(vectors: Vectors) -> None:
+    vectors.upsert(["b", "c", "a"], np.repeat(unit(1), 3, axis=0))
+    assert [name for name, _ in vectors.query(unit(1)[0], 3)] == ["a", "b", "c"]
+
+
+def test_everything_is_found_again_after_a_restart(tmp_path: Path) -> None:
+    first = Vectors(tmp_path, "chunks")
+    first.upsert(names(5), unit(5))
+    first.close()
+    again = Vectors(tmp_path, "chunks")
+    assert again.ids() == names(5)
+    np.testing.assert_allclose(again.embeddings(["c0003", "c0001"]), unit(5)[[3, 1]], atol=1e-7)
+    assert again.query(unit(5)[2], 1)[0][0] == "c0002"
+    again.close()
+
+
+def test_upsert_replaces_and_delete_removes(vectors: Vectors) -> None:
+    vectors.upsert(names(4), unit(4))
+    vectors.upsert(["c0001"], unit(4)[:1])
+    vectors.delete(["c0000", "never-there"])
+    assert vectors.count() == 3
+    assert vectors.query(unit(4)[0], 1) == [("c0001", pytest.approx(1, abs=1e-5))]
+
+
+def test_search_still_fills_k_after_most_vectors_were_deleted(vectors: Vectors) -> None:
+    vectors.upsert(names(500), unit(500))
+    vectors.delete(names(490))
+    assert sorted(name for name, _ in vectors.query(unit(1)[0], 20)) == names(500)[490:]
+
+
+def test_more_than_one_of_chromas_batches_goes_in_and_out(vectors: Vectors, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors._client, "get_max_batch_size", lambda: 7)
+    vectors.upsert(names(20), unit(20), [{"n": str(n)} for n in range(20)])
+    np.testing.assert_allclose(vectors.embeddings(names(20)[::-1]), unit(20)[::-1], atol=1e-7)
+    vectors.delete(names(15))
+    assert vectors.ids() == names(20)[15:]
+
+
+def test_nothing_in_nothing_out(vectors: Vectors) -> None:
+    vectors.upsert([], unit(0))
+    vectors.delete([])
+    assert vectors.query(unit(1)[0], 3) == []
+    assert vectors.embeddings([]).shape[0] == 0
+    assert (vectors.ids(), vectors.count()) == ([], 0)
+
+
+def test_a_missing_vector_is_an_error_that_names_it(vectors: Vectors) -> None:
+    vectors.upsert(names(2), unit(2))
+    with pytest.raises(IndexFormat, match="no vector for 1 of 2 chunks, gone first"):
+        vectors.embeddings(["c0000", "gone"])
+
+
+def test_vectors_of_another_embedder_are_refused(vectors: Vectors) -> None:
+    vectors.upsert(names(2), unit(2))
+    with pytest.raises(IndexMismatch, match="another size than 3"):
+        vectors.upsert(["x"], unit(1, 3))
+    with pytest.raises(IndexMismatch, match="another size than 3"):
+        vectors.query(unit(1, 3)[0], 1)
+
+
+def test_a_bad_collection_name_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgument, match=r"'x!'.*3 to 512"):
+        Vectors(tmp_path, "x!")
+
+
+def test_a_folder_that_is_no_vector_store_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "chroma.sqlite3").write_bytes(b"garbage" * 1000)
+    with pytest.raises(IndexFormat, match="can't be read as a vector store"):
+        Vectors(tmp_path, "chunks")
+
+
+def test_a_closed_and_deleted_folder_can_be_made_again(tmp_path: Path) -> None:
+    import shutil
+
+    for _ in range(2):
+        vectors = Vectors(tmp_path / "chroma", "chunks")
+        assert vectors.count() == 0
+        vectors.upsert(["a"], unit(1))
+        vectors.close()
+        shutil.rmtree(tmp_path / "chroma")
