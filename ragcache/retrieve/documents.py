@@ -144,7 +144,8 @@ def _walk(named: Iterable[Path]) -> list[Path]:
 def _files(root: Path) -> Iterator[Path]:
     if root.is_file():
         yield root
-    elif not root.is_dir():
+        return
+    if not root.is_dir():
         raise NoDocuments(f"there is no {root}; give the path of a file or folder.")
     for folder, folders, files in os.walk(root, onerror=_refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]
@@ -175,6 +176,4 @@ def _plain(text: str) -> str:
 
 
 def _unreadable(path: Path, reason: str) -> UnreadableDocument:
-    return UnreadableDocument(
-        f"{path} can't be read: {' '.join(reason.split()).rstrip('.')}; mend it or leave it out."
-    )
+    return UnreadableDocument(f"{path} can't be read: {' '.join(reason.split()).rstrip('.')}; mend it or leave it out.")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from ragcache.errors import InvalidArgument
 from ragcache.retrieve.needs import needs
 
-# A newline that wraps a line of prose: a long line which ends inside a sentence, then more of it.
-_WRAP = re.compile(r"""(?<=[^\n]{39}[\w,;)"'\u2019\u201d-])\n(?=[^\W\d_])""")
+# A newline that wraps a line of prose: after 40 to 160 characters of it, before a letter. Longer lines are paragraphs.
+_WRAP = re.compile(r"""(?<![^\n]{161})(?<=[^\n]{39}[\w,;.!?)"'\u2019\u201d-])\n(?=[^\W\d_])""")
 # Spaces to sentence rules, and rare enough in documents for one of them to be free to stand for a wrap.
 _STAND_INS = "\u2005\u2004\u2006\u2000\u2001\u205f\u1680"
 

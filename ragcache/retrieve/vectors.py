@@ -113,7 +113,7 @@ class Vectors:
         Returns
         -------
         ndarray, (ids, dim)
-            float32.
+            float32, equal to what went in up to the last bit (Chroma normalises once more).
 
         Raises
         ------
