@@ -36,6 +36,7 @@ _Row = TypeVar("_Row")
 
 _APPLICATION = 0x52414743  # "RAGC" in the file's header, so that another program's database is refused
 _WAIT_SECONDS = 30.0
+_HEADER_BYTES = 100
 
 
 _LISTED = "(SELECT value FROM json_each(?))"  # any number of values in one parameter
@@ -245,8 +246,11 @@ class Catalog:
     def _connect(self) -> sqlite3.Connection:
         try:
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))  # the WAL inherits the mode
+            size = self.path.stat().st_size
         except OSError as error:
             raise UnusableIndex(f"the catalogue {self.path} cannot be opened ({error.strerror}).") from error
+        if 0 < size < _HEADER_BYTES:  # SQLite would take it for an empty file and overwrite it
+            raise self._damaged(f"it has only {size} bytes")
         with self._guard():
             return sqlite3.connect(self.path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
 
@@ -340,7 +344,7 @@ class Catalog:
             return UnusableIndex(f"the catalogue {self.path} cannot be opened now ({error}); repeat the command.")
         return self._damaged(error)
 
-    def _damaged(self, error: Exception) -> IndexFormat:
+    def _damaged(self, error: Exception | str) -> IndexFormat:
         return IndexFormat(
             f"{self.path} is damaged or no catalogue ({error}); restore it from a backup, or delete the index "
             "and ingest again."
