@@ -152,6 +152,12 @@ class KVBuffer(Cache):
         """Keys that stand in `slots` of a layer, (kv_heads, rows, head_dim)."""
         return self._slotted()[layer].keys[0].index_select(1, slots)
 
+    def write(self, layer: int, slots: Slots, key: Tensor, value: Tensor) -> None:
+        """Overwrite K and V of a layer, (kv_heads, rows, head_dim) each, in `slots`, which must be filled already."""
+        target = self._slotted()[layer]
+        target.keys[0].index_copy_(1, slots, key)
+        target.values[0].index_copy_(1, slots, value)
+
     def truncate(self, length: int) -> None:
         """Forget every slot from `length` on."""
         for layer in self._slotted():

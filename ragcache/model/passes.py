@@ -76,30 +76,22 @@ class Pass:
         self,
         rows: Slots,
         *,
-        logits: bool = False,
         scores: dict[int, ScoreSink] | None = None,
         stop_after_scores: bool = False,
         on_update: UpdateSink | None = None,
-    ) -> Tensor | None:
+    ) -> None:
         """Run rows of the prompt against the buffer and charge for it.
 
         Parameters
         ----------
         rows : Slots
             Ascending.
-        logits : bool
-            Whether the last row's logits are wanted.
         scores : dict of int to ScoreSink, optional
             Layers whose attention probabilities are wanted.
         stop_after_scores : bool
             End after the deepest of those layers.
         on_update : UpdateSink, optional
             Sees fresh K and V per layer before they are written; may raise `StopForward`.
-
-        Returns
-        -------
-        Tensor or None
-            (vocabulary,) fp32 logits of the last row.
         """
         deepest = 0
 
@@ -109,9 +101,29 @@ class Pass:
             if on_update is not None:
                 on_update(layer, key, value)
 
-        slots = Slots(rows.to(self.reader.device))
-        plan = ForwardPlan(slots, int(rows[-1]) + 1, scores or {}, stop_after_scores, watch)
-        ids = self.token_ids[rows].tolist()
-        result = self.reader.forward(ids, Positions(self.positions[slots]), self.buffer, plan, logits=logits)
-        self.ledger.charge(rows, deepest, selectable=int(self.selectable[rows].sum()), logits=logits)
-        return result
+        plan = ForwardPlan(self._on_device(rows), int(rows[-1]) + 1, scores or {}, stop_after_scores, watch)
+        self.reader.forward(*self._rows(rows), self.buffer, plan)
+        self._charge(rows, deepest, logits=False)
+
+    def logits(self, rows: Slots) -> Tensor:
+        """The same to the end: (vocabulary,) fp32 logits of the last row."""
+        plan = ForwardPlan(self._on_device(rows), int(rows[-1]) + 1)
+        logits = self.reader.logits(*self._rows(rows), self.buffer, plan)
+        self._charge(rows, self.reader.layers, logits=True)
+        return logits
+
+    def append(self, token: int, count: int) -> Tensor:
+        """Logits after one more token, the `count`-th behind the prompt (from 0); not charged."""
+        slot = torch.tensor([len(self.prompt) + count], device=self.reader.device)
+        position = self.positions[-1:] + 1 + count
+        plan = ForwardPlan(Slots(slot), len(self.prompt) + count + 1)
+        return self.reader.logits([token], Positions(position), self.buffer, plan)
+
+    def _on_device(self, rows: Slots) -> Slots:
+        return Slots(rows.to(self.reader.device))
+
+    def _rows(self, rows: Slots) -> tuple[list[int], Positions]:
+        return self.token_ids[rows].tolist(), Positions(self.positions[self._on_device(rows)])
+
+    def _charge(self, rows: Slots, layers: int, *, logits: bool) -> None:
+        self.ledger.charge(rows, layers, selectable=int(self.selectable[rows].sum()), logits=logits)

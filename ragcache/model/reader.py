@@ -3,7 +3,7 @@
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -83,7 +83,7 @@ class Reader:
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        # A float32 or bfloat16 by name; from_pretrained keeps rotary buffers in fp32, unlike model.to().
+        # from_pretrained(dtype=…) keeps the rotary buffers in fp32; model.to(dtype) would not.
         kind = dtype if dtype == "auto" else getattr(torch, dtype, None)
         if kind is None:
             raise InvalidArgument(f"no dtype is called {dtype!r}; use auto, float32, bfloat16 or float16")
@@ -140,9 +140,7 @@ class Reader:
         positions: Positions,
         buffer: KVBuffer,
         plan: ForwardPlan,
-        *,
-        logits: bool = False,
-    ) -> Tensor | None:
+    ) -> None:
         """Run the plan's rows against the buffer, writing their K and V.
 
         Parameters
@@ -154,25 +152,20 @@ class Reader:
         buffer : KVBuffer
             Holds every slot that the rows may see.
         plan : ForwardPlan
-            Where the rows stand and what is watched.
-        logits : bool
-            Whether the last row's logits are wanted.
-
-        Returns
-        -------
-        Tensor or None
-            (vocabulary,) fp32 logits of the last row.
+            Where the rows stand and what is watched; it may end the forward early.
         """
-        ids = torch.tensor([list(token_ids)], device=self.device)  # (1, rows)
-        inputs = {"input_ids": ids, "position_ids": positions[None], "past_key_values": buffer, "use_cache": True}
-        with self._lock, self._attention(attention.NAME), buffer.writing(plan):
-            try:
-                if logits:
-                    return self.model(**inputs, logits_to_keep=1).logits[0, -1].float()  # type: ignore[no-any-return]
-                self.model.base_model(**inputs)
-            except StopForward:
-                pass
-        return None
+        with self._ready(buffer, plan), suppress(StopForward):
+            self.model.base_model(**self._inputs(token_ids, positions, buffer))
+
+    @torch.no_grad()
+    def logits(
+        self, token_ids: Sequence[int], positions: Positions, buffer: KVBuffer, plan: ForwardPlan
+    ) -> Tensor:
+        """The same, to the end: (vocabulary,) fp32 logits of the last row."""
+        with self._ready(buffer, plan):
+            output = self.model(**self._inputs(token_ids, positions, buffer), logits_to_keep=1)
+        logits: Tensor = output.logits[0, -1].float()
+        return logits
 
     @torch.no_grad()
     def stock(self, token_ids: Sequence[int], cache: Any = None) -> tuple[Tensor, Any]:
@@ -220,6 +213,15 @@ class Reader:
             key, value = layer.to(self.device, non_blocking=True)  # (kv_heads, tokens, head_dim) each
             layers.append((self.rotator.rotate(key, index, delta), value))
         buffer.place(slot, layers)
+
+    def _inputs(self, token_ids: Sequence[int], positions: Positions, buffer: KVBuffer) -> dict[str, Any]:
+        ids = torch.tensor([list(token_ids)], device=self.device)  # (1, rows)
+        return {"input_ids": ids, "position_ids": positions[None], "past_key_values": buffer, "use_cache": True}
+
+    @contextmanager
+    def _ready(self, buffer: KVBuffer, plan: ForwardPlan) -> Iterator[None]:
+        with self._lock, self._attention(attention.NAME), buffer.writing(plan):
+            yield
 
     @contextmanager
     def _attention(self, name: str) -> Iterator[None]:

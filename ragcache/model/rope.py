@@ -95,11 +95,12 @@ class KeyRotator:
 
     def _matrix(self, layout: RopeLayout, head_dim: int, delta: int, device: torch.device) -> Tensor:
         name = (layout, head_dim, delta, device)
-        if name not in self._matrices:
+        matrix = self._matrices.get(name)
+        if matrix is None:
             if len(self._matrices) >= _CACHED_MATRICES:
                 self._matrices.clear()
-            self._matrices[name] = layout.matrix(head_dim, delta).to(device)
-        return self._matrices[name]
+            matrix = self._matrices[name] = layout.matrix(head_dim, delta).to(device)
+        return matrix
 
 
 def _matmul_fp32(keys: Tensor, matrix: Tensor) -> Tensor:

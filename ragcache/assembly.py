@@ -1,0 +1,130 @@
+"""From a prompt to a buffer full of KV: what was found for each segment, loaded, and put in its place."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+import torch
+
+from ragcache.encode import Encoder
+from ragcache.index import Chunk, Index, Loaded
+from ragcache.model.buffer import ChunkKV
+from ragcache.model.cost import Ledger
+from ragcache.model.passes import Pass
+from ragcache.model.reader import Reader
+from ragcache.report import ChunkReport, Timings
+from ragcache.segments import Prompt
+
+
+@dataclass(eq=False)
+class Assembly:
+    """One prompt's segments, what the index had for them, and the clock.
+
+    Attributes
+    ----------
+    reader, index : Reader, Index
+        Where KV comes from.
+    prompt : Prompt
+        As laid out.
+    chunks : sequence of Chunk
+        The prompt's chunks, in its order.
+    ledger : Ledger
+        What has been computed.
+    ms : Timings
+        Milliseconds per stage so far.
+    found : dict of int to Loaded
+        By segment.
+    computed : set of int
+        Segments whose KV was missing and was made now.
+    """
+
+    reader: Reader
+    index: Index
+    prompt: Prompt
+    chunks: Sequence[Chunk]
+    ledger: Ledger
+    ms: Timings = field(default_factory=Timings)
+    found: dict[int, Loaded] = field(default_factory=dict)
+    computed: set[int] = field(default_factory=set)
+    _chunk_ms: dict[int, float] = field(default_factory=dict)
+
+    def fill(self, encoder: Encoder, room: int) -> Pass:
+        """Load every KV the encoder allows here, and place it in a buffer with `room` slots."""
+        with self.timed("load"):
+            self._load(encoder)
+        kvs = {segment: found.kv for segment, found in self.found.items() if found.kv is not None}
+        buffer = self.reader.buffer(room)
+        with self.timed("place"):
+            for segment, kv in kvs.items():
+                self.reader.place(buffer, kv, self.prompt.slots[segment], self.prompt.starts[segment])
+        exact = frozenset(segment for segment in kvs if self.found[segment].exact)
+        return Pass(self.reader, self.prompt, buffer, kvs, exact, self.ledger)
+
+    def reports(self, recomputed: torch.Tensor) -> tuple[ChunkReport, ...]:
+        """What happened to each chunk; `recomputed` is (slots,) bool."""
+        return tuple(
+            self._report(segment, chunk, int(recomputed[self.span(segment)].sum()))
+            for segment, chunk in zip(self.prompt.chunks(), self.chunks, strict=True)
+        )
+
+    def span(self, segment: int) -> slice:
+        """Slots of a segment."""
+        return slice(self.prompt.slots[segment], self.prompt.slots[segment + 1])
+
+    def now(self) -> float:
+        """Milliseconds; waits for the accelerator first, which would otherwise still be computing."""
+        if self.reader.device.type == "cuda":
+            torch.cuda.synchronize(self.reader.device)
+        return time.perf_counter() * 1e3
+
+    @contextmanager
+    def timed(self, stage: str) -> Iterator[None]:
+        """Enter what happens inside as a stage of `ms`."""
+        began = self.now()
+        yield
+        setattr(self.ms, stage, self.now() - began)
+
+    def _load(self, encoder: Encoder) -> None:
+        prefix = self.index.prefix()
+        for segment, (kv, key) in enumerate(zip(prefix.kvs, prefix.keys, strict=True)):
+            self.found[segment] = Loaded(kv, key, "system prefix", exact=True)
+        before: tuple[str, ...] | None = prefix.keys
+        for segment, chunk in zip(self.prompt.chunks(), self.chunks, strict=True):
+            began = self.now()
+            found = self._found(segment, chunk, encoder, before)
+            self.found[segment] = found
+            # Exactness is a chain: one inexact or unknown chunk, and nothing behind it is exact.
+            before = (*before, found.key) if before is not None and found.exact else None
+            self._chunk_ms[segment] = self.now() - began
+
+    def _found(self, segment: int, chunk: Chunk, encoder: Encoder, before: tuple[str, ...] | None) -> Loaded:
+        found = self.index.load(chunk, encoder, before)
+        if found.kv is None:
+            return replace(found, kv=self._made(segment, chunk, encoder))
+        return replace(found, exact=found.exact and found.kv.start == self.prompt.starts[segment])
+
+    def _made(self, segment: int, chunk: Chunk, encoder: Encoder) -> ChunkKV | None:
+        """A missing KV, computed now; None where the encoder would not use it here and the text stays fresh."""
+        if encoder.exact_only:
+            return None
+        kv = self.index.make(chunk, encoder)
+        self.ledger.charge(
+            torch.arange(kv.start, kv.start + len(kv)), self.reader.layers, selectable=len(kv)
+        )
+        self.computed.add(segment)
+        return kv
+
+    def _report(self, segment: int, chunk: Chunk, recomputed: int) -> ChunkReport:
+        found = self.found.get(segment, Loaded(None, "", "the method loads nothing"))
+        loaded = found.kv is not None and segment not in self.computed
+        return ChunkReport(
+            id=chunk.id,
+            source=chunk.source,
+            tokens=len(chunk.segment),
+            cache="miss" if not loaded else "exact" if found.exact else "hit",
+            reason=found.reason,
+            left=found.left,
+            recomputed=recomputed,
+            ms=self._chunk_ms.get(segment, 0.0),
+        )

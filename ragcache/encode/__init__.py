@@ -1,0 +1,10 @@
+"""Axis A: in which left context was a chunk's KV made?"""
+
+from ragcache.encode.alone import Alone
+from ragcache.encode.fused import Fused
+from ragcache.encode.inplace import InPlace
+from ragcache.encode.prefixed import Prefixed
+from ragcache.encode.protocol import Encoder, LeftContext, Stored
+from ragcache.encode.sink import Sink
+
+__all__ = ["Alone", "Encoder", "Fused", "InPlace", "LeftContext", "Prefixed", "Sink", "Stored"]

@@ -1,0 +1,19 @@
+"""Each chunk by itself, at positions 0, 1, …"""
+
+from dataclasses import dataclass
+
+from ragcache.encode.protocol import Anywhere, LeftContext, Stored
+
+
+@dataclass(frozen=True)
+class Alone(Anywhere):
+    """No left context at all: PromptCache's naive reuse (2311.04934), CacheBlend (2405.16444), EPIC (2410.15332).
+
+    Every chunk then carries an attention sink of its own and has seen no other chunk.
+    """
+
+    recipe: str = "alone"
+
+    def left(self, chunk: str, stored: Stored) -> LeftContext:
+        """Nothing."""
+        return LeftContext()

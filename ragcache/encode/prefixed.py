@@ -1,0 +1,19 @@
+"""Each chunk behind the system prefix."""
+
+from dataclasses import dataclass
+
+from ragcache.encode.protocol import Anywhere, LeftContext, Stored
+
+
+@dataclass(frozen=True)
+class Prefixed(Anywhere):
+    """The system prefix stands before: CacheClip (2510.10129), APE (2502.05431), FusionRAG's pass A (2601.12904).
+
+    The prefix holds the attention sink, so a stitched prompt has one sink, and the first chunk's KV is exact.
+    """
+
+    recipe: str = "prefixed"
+
+    def left(self, chunk: str, stored: Stored) -> LeftContext:
+        """The system prefix."""
+        return stored.prefix()

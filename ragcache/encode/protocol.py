@@ -1,0 +1,85 @@
+"""Axis A: in which left context was a chunk's KV made?"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ragcache.model.buffer import ChunkKV
+from ragcache.model.reader import Reader
+from ragcache.segments import Segment
+
+
+@dataclass(frozen=True, eq=False)
+class LeftContext:
+    """What stands before a chunk while its KV is made.
+
+    Attributes
+    ----------
+    kvs : tuple of ChunkKV
+        In order; moved to contiguous positions from 0.
+    keys : tuple of str
+        What each of them is known by. Together with the chunk's tokens they identify the KV that comes out.
+    words : str
+        For reports.
+    """
+
+    kvs: tuple[ChunkKV, ...] = ()
+    keys: tuple[str, ...] = ()
+    words: str = "nothing"
+
+
+class Stored(Protocol):
+    """What an encoder may look up while it makes a chunk's KV."""
+
+    def prefix(self) -> LeftContext:
+        """The system prefix."""
+
+    def neighbours(self, chunk: str, count: int) -> Sequence[str]:
+        """Ids of the most similar other chunks, most similar first."""
+
+    def load(self, chunk: str, recipe: str) -> LeftContext | None:
+        """A chunk's stored KV as part of a left context; None where it has none."""
+
+
+class Encoder(Protocol):
+    """Makes a chunk's KV, once, behind a left context of its choice.
+
+    Attributes
+    ----------
+    extras : tuple of str
+        Tensors stored beside K and V.
+    """
+
+    @property
+    def recipe(self) -> str:
+        """Name and fields: part of the key of every KV that this encoder makes."""
+
+    @property
+    def extras(self) -> tuple[str, ...]:
+        """Tensors stored beside K and V."""
+
+    @property
+    def before(self) -> "Encoder | None":
+        """The encoding that must be stored first, and serves until this one is."""
+
+    @property
+    def exact_only(self) -> bool:
+        """Whether its KV is used only where exactly its left context stands in front."""
+
+    def left(self, chunk: str, stored: Stored) -> LeftContext | None:
+        """The left context for a chunk; None where what it takes is not there (yet)."""
+
+    def encode(self, reader: Reader, chunk: Segment, left: LeftContext) -> ChunkKV:
+        """Prefill the chunk behind it."""
+
+
+class Anywhere:
+    """An encoder whose KV is used at any place, after a plain prefill behind its left context."""
+
+    extras: tuple[str, ...] = ()
+    before: Encoder | None = None
+    exact_only: bool = False
+
+    def encode(self, reader: Reader, chunk: Segment, left: LeftContext) -> ChunkKV:
+        """Prefill the chunk behind it."""
+        return reader.encode(chunk.token_ids, left.kvs)

@@ -1,0 +1,35 @@
+"""Each chunk behind a few throw-away tokens that take the attention sink."""
+
+from dataclasses import dataclass
+
+from ragcache.encode.protocol import Anywhere, LeftContext, Stored
+from ragcache.model.buffer import ChunkKV
+from ragcache.model.reader import Reader
+from ragcache.segments import Segment
+
+
+@dataclass(frozen=True)
+class Sink(Anywhere):
+    """Link0: `tokens` line ends are prefilled before the chunk and dropped (EPIC, 2410.15332; PSR, 2603.20218).
+
+    Attributes
+    ----------
+    tokens : int
+        Throw-away tokens; the study 2603.20218 tunes them in {1, 2, 3, 5, 10} (tuned here: none, 4 is design's).
+    """
+
+    tokens: int = 4
+
+    @property
+    def recipe(self) -> str:
+        """Name and fields."""
+        return f"sink(tokens={self.tokens})"
+
+    def left(self, chunk: str, stored: Stored) -> LeftContext:
+        """The throw-away tokens; their key is never what stands before a chunk in a prompt, so nothing is exact."""
+        return LeftContext(keys=(self.recipe,), words=f"{self.tokens} throw-away tokens")
+
+    def encode(self, reader: Reader, chunk: Segment, left: LeftContext) -> ChunkKV:
+        """Prefill the chunk behind the sink tokens; only the chunk's KV is kept."""
+        newline: int = reader.tokenizer("\n", add_special_tokens=False)["input_ids"][-1]
+        return reader.encode(chunk.token_ids, (reader.encode([newline] * self.tokens),))

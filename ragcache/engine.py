@@ -1,0 +1,290 @@
+"""Engine: answers a question over chunks with a method; the only place where the axes meet."""
+
+import itertools
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from ragcache import methods
+from ragcache.assembly import Assembly
+from ragcache.errors import InvalidArgument, MissingEncoding, PromptTooLong
+from ragcache.index import Chunk, Index
+from ragcache.methods import DEFAULT_METHOD, Method
+from ragcache.model.cost import Ledger, Shape
+from ragcache.model.decode import Sampling, Step, decode, pieces
+from ragcache.model.passes import Pass
+from ragcache.model.plan import Slots
+from ragcache.model.reader import Reader
+from ragcache.report import Answer, CacheReport, Comparison, Source, Tokens
+from ragcache.segments import Prompt
+
+
+@dataclass(frozen=True, eq=False)
+class Prefilled:
+    """A prompt ready to be answered.
+
+    Attributes
+    ----------
+    prompt : Prompt
+        What was prefilled.
+    logits : Tensor
+        (vocabulary,) fp32, of the first token.
+    step : callable
+        Forwards one more token.
+    report : CacheReport
+        What it was made from.
+    """
+
+    prompt: Prompt
+    logits: Tensor
+    step: Step
+    report: CacheReport
+
+
+class Engine:
+    """Answers from cached chunks.
+
+    Parameters
+    ----------
+    reader : Reader
+        The model.
+    index : Index
+        Where the chunks' KV is.
+    """
+
+    def __init__(self, reader: Reader, index: Index) -> None:
+        self.reader = reader
+        self.index = index
+        self._shape = Shape.of(reader)
+
+    def answer(
+        self,
+        question: str,
+        chunks: Sequence[Chunk | str],
+        *,
+        method: str | Method = DEFAULT_METHOD,
+        recompute: float | None = None,
+        sampling: Sampling | None = None,
+        compare: bool = False,
+    ) -> Answer:
+        """Answer a question over chunks, in the order given.
+
+        Parameters
+        ----------
+        question : str
+            The user's words.
+        chunks : sequence of Chunk or str
+            From the index, or plain text that was never ingested.
+        method : str or Method
+            A row of the table, or one's own.
+        recompute : float, optional
+            Share of the reused tokens to recompute, in [0, 1]; the row's default otherwise.
+        sampling : Sampling, optional
+            Greedy by default.
+        compare : bool
+            Measure the stock full prefill of the same ids too, after a warm-up of each.
+
+        Raises
+        ------
+        InvalidArgument
+            If the question is blank, or the method or share is not one.
+        PromptTooLong
+            If the prompt and the answer do not fit the model.
+        MissingEncoding
+            If the index holds KV, but none that the method loads.
+        """
+        stream = self.stream(question, chunks, method=method, recompute=recompute, sampling=sampling)
+        for _ in stream:
+            pass
+        answer = stream.answer
+        return self._compared(answer, chunks, method, sampling or Sampling()) if compare else answer
+
+    def stream(
+        self,
+        question: str,
+        chunks: Sequence[Chunk | str],
+        *,
+        method: str | Method = DEFAULT_METHOD,
+        recompute: float | None = None,
+        sampling: Sampling | None = None,
+    ) -> "Stream":
+        """The same, piece by piece: iterate for the text, then read `.answer`."""
+        sampling = sampling or Sampling()
+        known = [self.index.loose(chunk) if isinstance(chunk, str) else chunk for chunk in chunks]
+        began = time.perf_counter()
+        prefilled = self.prefill(
+            question, known, method=method, recompute=recompute, max_new_tokens=sampling.max_new_tokens
+        )
+        return Stream(self, question, known, prefilled, sampling, began)
+
+    def prefill(
+        self,
+        question: str,
+        chunks: Sequence[Chunk],
+        *,
+        method: str | Method = DEFAULT_METHOD,
+        recompute: float | None = None,
+        max_new_tokens: int = 1,
+    ) -> Prefilled:
+        """Everything up to the first token's logits."""
+        row = methods.find(method)
+        budget = row.budget(recompute)
+        if not question.strip():
+            raise InvalidArgument("the question is blank; ask something")
+        segments = [chunk.segment for chunk in chunks]
+        prompt = row.layout.place(self.index.template, self.index.prefix_segment, segments, question)
+        self._check_length(prompt, max_new_tokens)
+        by_id = {chunk.id: chunk for chunk in chunks}
+        placed = [by_id[prompt.segments[i].chunk or ""] for i in prompt.chunks()]
+        work = Assembly(self.reader, self.index, prompt, placed, Ledger(self._shape))
+        began = work.now()
+        if row.encode is None:
+            logits, step = self._stock(work)
+            recomputed = torch.zeros(len(prompt), dtype=torch.bool)
+        else:
+            p = work.fill(row.encode, len(prompt) + max_new_tokens)
+            with work.timed("select"):
+                recomputed = self._select(row, budget, p)
+            with work.timed("prefill"):
+                logits = p.logits(Slots((p.fresh | recomputed).nonzero().squeeze(1)))
+            counter = itertools.count()
+
+            def step(token: int) -> Tensor:
+                return p.append(token, next(counter))
+
+        work.ms.first_token = work.ms.total = work.now() - began
+        nominal = None if row.recompute is None else budget
+        return Prefilled(prompt, logits, step, self._report(row.name, nominal, work, recomputed))
+
+    def _stock(self, work: Assembly) -> tuple[Tensor, Step]:
+        """Full prefill, with transformers' own attention and cache."""
+        with work.timed("prefill"):
+            logits, cache = self.reader.stock(work.prompt.token_ids)
+        work.ledger.charge(torch.arange(len(work.prompt)), self.reader.layers, selectable=0, logits=True)
+        return logits, lambda token: self.reader.stock([token], cache)[0]
+
+    def _select(self, row: Method, budget: float, p: Pass) -> Tensor:
+        """Which slots are recomputed, (slots,) bool."""
+        if budget >= 1:  # nothing to choose from
+            return p.selectable.clone()
+        selected = torch.zeros(len(p.prompt), dtype=torch.bool)
+        if row.select is not None and budget > 0 and bool(p.selectable.any()):
+            selected[row.schedule.rows(row.select.scores(p), budget, p)] = True
+        return selected
+
+    def _report(self, name: str, recompute: float | None, work: Assembly, recomputed: Tensor) -> CacheReport:
+        chunks, layers, ledger = work.reports(recomputed), self.reader.layers, work.ledger
+        context = sum(chunk.tokens for chunk in chunks)
+        selectable = sum(
+            chunk.tokens
+            for chunk, segment in zip(chunks, work.prompt.chunks(), strict=True)
+            if chunk.cache == "hit" or segment in work.computed
+        )
+        full = self._shape.forward(torch.arange(len(work.prompt)), layers, logits=True)
+        return CacheReport(
+            method=name,
+            recompute=recompute,
+            chunks=chunks,
+            tokens=Tokens(
+                context=context,
+                question=len(work.prompt) - context,
+                reused=sum(chunk.tokens - chunk.recomputed for chunk in chunks if chunk.cache != "miss"),
+                recomputed=int(recomputed.sum()),
+                charged=round(ledger.token_layers / layers),
+            ),
+            charged=ledger.token_layers / (selectable * layers) if selectable else 0.0,
+            charged_flops=ledger.flops / full,
+            ms=work.ms,
+        )
+
+    def _compared(
+        self, answer: Answer, chunks: Sequence[Chunk | str], method: str | Method, sampling: Sampling
+    ) -> Answer:
+        """Measure both paths once more now that both are warm."""
+        asked = {"recompute": answer.report.recompute, "sampling": sampling}
+        row = methods.find(method)
+        full = self.answer(answer.question, chunks, method="full", sampling=sampling)
+        again = self.answer(answer.question, chunks, method=row, **asked)  # type: ignore[arg-type]
+        full = self.answer(answer.question, chunks, method="full", sampling=sampling)
+        comparison = Comparison(
+            full_prefill_first_token_ms=full.report.ms.first_token,
+            first_token_ms=again.report.ms.first_token,
+            same_answer=full.text == answer.text,
+            full_prefill_answer=full.text,
+        )
+        return replace(answer, comparison=comparison)
+
+    def check_encoding(self, row: Method) -> None:
+        """Refuse a method whose encoding the index lacks altogether.
+
+        Raises
+        ------
+        MissingEncoding
+            The message names the command that makes it.
+        """
+        made = self.index.catalog.stats()["encodings"]
+        if row.encode is not None and made and row.encode.recipe not in made:
+            raise MissingEncoding(
+                f"the index {self.index.path} holds {', '.join(made)} KV, but method {row.name!r} loads "
+                f"{row.encode.recipe}; run `ragcache ingest --method {row.name}`"
+            )
+
+    def _check_length(self, prompt: Prompt, max_new_tokens: int) -> None:
+        if len(prompt) + max_new_tokens > self.reader.limit:
+            raise PromptTooLong(
+                f"the prompt has {len(prompt):,} tokens and the answer may take {max_new_tokens:,}, but "
+                f"{self.reader.name} takes {self.reader.limit:,}; ask with a smaller --top-k, or ingest with a "
+                "smaller --chunk-tokens"
+            )
+
+
+class Stream:
+    """An answer being written: iterate for its pieces, then read `answer`."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        question: str,
+        chunks: Sequence[Chunk],
+        prefilled: Prefilled,
+        sampling: Sampling,
+        began: float,
+    ) -> None:
+        self._engine = engine
+        self._question = question
+        self._chunks = chunks
+        self._prefilled = prefilled
+        self._sampling = sampling
+        self._began = began
+        self._text: list[str] = []
+        self._ids: list[int] = []
+        self._done = False
+
+    def __iter__(self) -> Iterator[str]:
+        if self._done:
+            return
+        reader, ready = self._engine.reader, self._prefilled
+        tokens = decode(ready.step, ready.logits, ready.prompt.token_ids, self._sampling, reader.stop_ids)
+        for piece in pieces(tokens, reader.tokenizer, self._sampling.stop, self._ids):
+            self._text.append(piece)
+            yield piece
+        self._done = True
+        ready.report.ms.total = (time.perf_counter() - self._began) * 1e3
+
+    @property
+    def answer(self) -> Answer:
+        """The whole answer; reads the rest of the stream first."""
+        for _ in self:
+            pass
+        sources = tuple(Source(chunk.id, chunk.source, chunk.text) for chunk in self._chunks)
+        return Answer(
+            text="".join(self._text).strip(),
+            question=self._question,
+            model=self._engine.reader.name,
+            sources=sources,
+            report=self._prefilled.report,
+            token_ids=tuple(self._ids),
+        )

@@ -1,0 +1,349 @@
+"""Index: documents, chunks, and the KV of each chunk, on disk; knows no vector store.
+
+Order of writes: blob, then catalogue row. A row never names a blob that is not there, and whatever fails its checks on
+the way back is a miss with its reason, never a wrong KV.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from ragcache.encode import Encoder, LeftContext
+from ragcache.errors import CorruptBlob, IndexMismatch, InvalidArgument
+from ragcache.model.buffer import ChunkKV
+from ragcache.model.reader import Reader
+from ragcache.segments import Segment, Template
+from ragcache.store import (
+    Blob,
+    Catalog,
+    ChunkRow,
+    Codec,
+    DocumentRow,
+    EncodingRow,
+    LocalStore,
+    MemoryTier,
+    kv_key,
+    load_or_create_secret,
+    pack,
+    unpack,
+)
+
+MEMORY_BYTES = 1 << 30
+_PREFIX = "prefix"
+
+#: Gives the ids of the most similar other chunks, most similar first.
+Neighbours = Callable[[str, int], Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A chunk as an answer uses it: where it comes from, and its tokens."""
+
+    id: str
+    source: str
+    text: str
+    segment: Segment
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """What the index had for a chunk: its KV, or the reason for having none."""
+
+    kv: ChunkKV | None
+    key: str
+    reason: str
+    left: str = ""
+    exact: bool = False
+
+
+class Index:
+    """The life of documents, chunks and encodings in one folder, for one reader.
+
+    Parameters
+    ----------
+    path : Path
+        Folder, created if absent, readable by its owner only.
+    reader : Reader
+        The model whose KV the index holds.
+    memory_bytes : int
+        Budget of the tier that keeps blobs in memory.
+    codec : Codec, optional
+        How KV is written; as it is by default.
+
+    Raises
+    ------
+    IndexMismatch
+        If the index was made by another model, tokenizer or dtype.
+    IndexFormat
+        If the folder holds something else, or a newer format.
+    """
+
+    def __init__(
+        self, path: str | Path, reader: Reader, *, memory_bytes: int = MEMORY_BYTES, codec: Codec | None = None
+    ) -> None:
+        self.path = Path(path)
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.reader = reader
+        self.catalog = Catalog(self.path / "catalog.sqlite")
+        self.store = LocalStore(self.path / "kv")
+        self.template = Template(reader.tokenizer)
+        self._secret = load_or_create_secret(self.path / "secret")
+        self._memory = MemoryTier(memory_bytes)
+        self._codec = codec
+        self._adopt()
+
+    def close(self) -> None:
+        """Close the catalogue."""
+        self.catalog.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    # -- documents and chunks
+
+    def put(
+        self, source: str, digest: str, pieces: Sequence[tuple[str, int, int]], metadata: Mapping[str, Any]
+    ) -> None:
+        """Put a document in the place of what the index had from that source.
+
+        Parameters
+        ----------
+        source : str
+            Where it came from; one document per source.
+        digest : str
+            Digest of its content.
+        pieces : sequence of (str, int, int)
+            Text and character offsets of each chunk, in reading order.
+        metadata : mapping
+            Whatever JSON can hold.
+        """
+        document = hashlib.sha256(source.encode()).hexdigest()[:16]
+        rows = [
+            ChunkRow(f"{document}-{n:04d}-{_short(text)}", document, n, text, self._ids(text), start, end)
+            for n, (text, start, end) in enumerate(pieces)
+        ]
+        self._forget(self.catalog.put_document(DocumentRow(document, source, digest, dict(metadata)), rows))
+
+    def remove(self, source: str) -> list[str]:
+        """Remove a document, its chunks, and every KV that carries its content; returns the ids of its chunks."""
+        row = self.catalog.document_by_source(source)
+        if row is None:
+            return []
+        chunks = [chunk.id for chunk in self.catalog.chunks_of(row.id)]
+        self._forget(self.catalog.remove_document(row.id))
+        return chunks
+
+    def chunks(self, ids: Sequence[str]) -> list[Chunk]:
+        """Chunks by id, in the order asked for; those that are gone are left out."""
+        rows = self.catalog.chunks(ids)
+        documents = {name: self.catalog.document(name) for name in {row.document for row in rows}}
+        return [
+            Chunk(row.id, document.source, row.text, Segment(row.token_ids, row.text, row.id))
+            for row in rows
+            if (document := documents[row.document]) is not None
+        ]
+
+    def loose(self, text: str) -> Chunk:
+        """A chunk that was never ingested."""
+        name = f"loose-{_short(text)}"
+        return Chunk(name, "", text, Segment(self._ids(text), text, name))
+
+    # -- encodings
+
+    @property
+    def prefix_segment(self) -> Segment:
+        """The system prefix, frozen when the index was made: a template that prints a date would drift."""
+        return Segment(tuple(self.catalog.setting("prefix_ids")), self.catalog.setting("prefix_text"))
+
+    @property
+    def prefix_key(self) -> str:
+        """The key of the system prefix's KV."""
+        return self._key(_PREFIX, (), self.prefix_segment.token_ids)
+
+    def prefix(self) -> LeftContext:
+        """The system prefix's KV, made on first use; nothing where the prefix is empty."""
+        segment = self.prefix_segment
+        if not segment.token_ids:
+            return LeftContext()
+        key = self.prefix_key
+        try:
+            kv = self._read(key, segment.token_ids)
+        except CorruptBlob:
+            self._quarantine(key)
+            kv = self.reader.encode(segment.token_ids)
+            self._write(key, kv, _PREFIX)
+        return LeftContext((kv,), (key,), "system prefix")
+
+    def encode(self, encoder: Encoder, *, neighbours: Neighbours | None = None) -> Iterator[str]:
+        """Make what is missing of an encoding, chunk by chunk; resumes by itself after a kill.
+
+        Parameters
+        ----------
+        encoder : Encoder
+            What it takes first (`encoder.before`) is made first.
+        neighbours : callable, optional
+            For encoders that fuse a chunk with others.
+
+        Yields
+        ------
+        str
+            The id of each chunk as soon as its KV is stored.
+        """
+        if encoder.before is not None:
+            yield from self.encode(encoder.before)
+        shelf = _Shelf(self, neighbours)
+        for row in self.catalog.missing(encoder.recipe):
+            left = encoder.left(row.id, shelf)
+            if left is None:
+                continue
+            kv = encoder.encode(self.reader, Segment(row.token_ids, row.text, row.id), left)
+            self.save(row.id, encoder, kv, left)
+            yield row.id
+
+    def make(self, chunk: Chunk, encoder: Encoder) -> ChunkKV:
+        """A chunk's KV, computed now; stored too where the chunk is one of the index's."""
+        shelf = _Shelf(self, None)
+        known = self.catalog.chunk(chunk.id) is not None
+        chosen = encoder.before or encoder  # neighbours are found at ingestion only; pass A serves until then
+        left = chosen.left(chunk.id, shelf) or LeftContext()
+        kv = chosen.encode(self.reader, chunk.segment, left)
+        if known:
+            self.save(chunk.id, chosen, kv, left)
+        return kv
+
+    def save(self, chunk: str, encoder: Encoder, kv: ChunkKV, left: LeftContext) -> None:
+        """Store a chunk's KV: blob first, then the row that names it."""
+        key = self._key(encoder.recipe, left.keys, kv.token_ids)
+        size = self._write(key, kv, encoder.recipe)
+        now = time.time()
+        self.catalog.put_encoding(EncodingRow(chunk, encoder.recipe, key, left.keys, size, left.words, now, now))
+
+    def load(self, chunk: Chunk, encoder: Encoder, before: Sequence[str] | None) -> Loaded:
+        """A chunk's stored KV for use behind what stands `before` it.
+
+        Parameters
+        ----------
+        chunk : Chunk
+            Of this index, or loose.
+        encoder : Encoder
+            Its encoding is taken, else the one it builds on.
+        before : sequence of str or None
+            Keys of everything in front where all of it is exact; None otherwise.
+        """
+        reasons = [f"no {encoder.recipe} KV was made for it"]
+        for recipe in [encoder.recipe, *([encoder.before.recipe] if encoder.before else [])]:
+            for row in self.catalog.encodings(chunk.id, recipe):
+                exact = before is not None and tuple(row.left) == tuple(before)
+                if encoder.exact_only and not exact:
+                    reasons.append("what stands in front of it is not what its KV was made behind")
+                    continue
+                found = self._loaded(chunk, row, exact=exact)
+                if found.kv is not None:
+                    late = "" if recipe == encoder.recipe else f", {encoder.recipe} is still to be made"
+                    return Loaded(found.kv, found.key, f"{recipe}{late}", row.kind, found.exact)
+                reasons.append(found.reason)
+        return Loaded(None, "", reasons[-1])
+
+    def has(self, encoder: Encoder) -> bool:
+        """Whether any chunk has this encoding."""
+        return encoder.recipe in self.catalog.stats()["encodings"]
+
+    # -- inside
+
+    def _adopt(self) -> None:
+        """Bind a new index to its reader, or check that an old one is this reader's."""
+        made_by = self.catalog.setting("fingerprint")
+        if made_by is None:
+            self.catalog.set_setting("model", self.reader.name)
+            self.catalog.set_setting("prefix_ids", list(self.template.prefix.token_ids))
+            self.catalog.set_setting("prefix_text", self.template.prefix.text)
+            self.catalog.set_setting("fingerprint", self.reader.fingerprint)
+        elif made_by != self.reader.fingerprint:
+            raise IndexMismatch(
+                f"the index {self.path} was made by {self.catalog.setting('model')} ({made_by[:12]}), not by "
+                f"{self.reader.name} ({self.reader.fingerprint[:12]}) with its weights, tokenizer and dtype; "
+                "ask with that model, or ingest into another --index"
+            )
+
+    def _ids(self, text: str) -> tuple[int, ...]:
+        ids = self.template.chunk(text, "").token_ids
+        if not text.strip():
+            raise InvalidArgument("a chunk of nothing but white space has no KV; leave it out")
+        return ids
+
+    def _key(self, recipe: str, left: Sequence[str], token_ids: Sequence[int]) -> str:
+        return kv_key(
+            self._secret, fingerprint=self.reader.fingerprint, recipe=recipe, left=left, token_ids=token_ids
+        )
+
+    def _loaded(self, chunk: Chunk, row: EncodingRow, *, exact: bool) -> Loaded:
+        if self._key(row.recipe, row.left, chunk.segment.token_ids) != row.key:
+            return Loaded(None, row.key, "its KV was made by another model, or for other tokens")
+        try:
+            kv = self._read(row.key, chunk.segment.token_ids)
+        except CorruptBlob as error:
+            self._quarantine(row.key)
+            return Loaded(None, row.key, str(error))
+        return Loaded(kv, row.key, "", exact=exact)
+
+    def _read(self, key: str, token_ids: tuple[int, ...]) -> ChunkKV:
+        blob = self._memory.get(key, lambda: unpack(self.store.get(key), key))
+        if blob.token_ids != token_ids:
+            raise CorruptBlob(key, "it holds other tokens")
+        return ChunkKV(blob.layers, blob.start, blob.token_ids, dict(blob.extras))
+
+    def _write(self, key: str, kv: ChunkKV, recipe: str) -> int:
+        about = {"fingerprint": self.reader.fingerprint, "recipe": recipe}
+        blob = Blob(key, kv.token_ids, kv.start, tuple(t.cpu() for t in kv.layers), kv.extras, about)
+        self.store.put_if_absent(key, pack(blob, self._codec))
+        return self.store.head(key) or 0
+
+    def _quarantine(self, key: str) -> None:
+        self._memory.discard(key)
+        self.store.quarantine(key)
+        self.catalog.drop_key(key)
+
+    def _forget(self, keys: Sequence[str]) -> None:
+        """Delete blobs, and every blob made in their company: a document's KV goes with the document."""
+        dependent = {row.key for row in self.catalog.made_with(keys)}
+        for key in dependent:
+            self.catalog.drop_key(key)
+        for key in {*keys, *dependent}:
+            self._memory.discard(key)
+            self.store.delete(key)
+
+
+class _Shelf:
+    """What encoders may look up: `ragcache.encode.Stored`."""
+
+    def __init__(self, index: Index, neighbours: Neighbours | None) -> None:
+        self._index = index
+        self._neighbours = neighbours
+        self._prefix: LeftContext | None = None
+
+    def prefix(self) -> LeftContext:
+        self._prefix = self._prefix or self._index.prefix()
+        return self._prefix
+
+    def neighbours(self, chunk: str, count: int) -> Sequence[str]:
+        if self._neighbours is None:
+            raise InvalidArgument("fusing a chunk with its neighbours needs their embeddings; ingest through RagCache")
+        return self._neighbours(chunk, count)
+
+    def load(self, chunk: str, recipe: str) -> LeftContext | None:
+        rows = self._index.catalog.encodings(chunk, recipe)
+        for known in self._index.chunks([chunk]) if rows else []:
+            found = self._index._loaded(known, rows[0], exact=False)
+            if found.kv is not None:
+                return LeftContext((found.kv,), (found.key,), known.source)
+        return None
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]

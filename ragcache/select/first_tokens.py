@@ -1,0 +1,33 @@
+"""The first tokens of every chunk, whatever they say."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ragcache.model.passes import Pass
+
+
+@dataclass(frozen=True)
+class FirstTokens:
+    """LegoLink-k of EPIC (2410.15332): the same number of leading tokens of each chunk.
+
+    The budget decides how many; with `tokens` set, no chunk gets more than that.
+
+    Attributes
+    ----------
+    tokens : int or None
+        At most this many of each chunk (paper: 1 to 32 of 512).
+    """
+
+    tokens: int | None = None
+    needs: tuple[str, ...] = ()
+
+    def scores(self, p: Pass) -> Tensor:
+        """Minus the offset within the chunk."""
+        scores = torch.full((len(p.prompt),), float("-inf"))
+        for segment in p.prompt.chunks():
+            span = p.span(segment)
+            end = span.stop if self.tokens is None else min(span.stop, span.start + self.tokens)
+            scores[span.start : end] = -torch.arange(end - span.start, dtype=torch.float32)
+        return scores

@@ -1,0 +1,29 @@
+"""Random tokens: the control that every selector must beat at its own budget."""
+
+import zlib
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ragcache.model.passes import Pass
+
+
+@dataclass(frozen=True)
+class RandomTokens:
+    """Uniformly random tokens, the same ones for the same prompt and seed.
+
+    Attributes
+    ----------
+    seed : int
+        Benchmarks average over several.
+    """
+
+    seed: int = 0
+    needs: tuple[str, ...] = ()
+
+    def scores(self, p: Pass) -> Tensor:
+        """Uniform noise."""
+        prompt = zlib.crc32(str(p.prompt.token_ids).encode())
+        generator = torch.Generator().manual_seed((self.seed << 32) + prompt)
+        return torch.rand(len(p.prompt), generator=generator)
