@@ -1,0 +1,1 @@
+"""Tasks, metrics and runs: how good and how fast each method answers."""

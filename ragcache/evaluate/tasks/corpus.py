@@ -1,0 +1,64 @@
+"""The demo corpus' own questions, with the paragraphs which hold the answer among others."""
+
+import random
+from dataclasses import dataclass
+
+from ragcache.bundled import CorpusQuestion, corpus_path, questions
+from ragcache.evaluate.tasks.example import Example
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Questions of one kind over paragraphs of the bundled corpus.
+
+    Attributes
+    ----------
+    kind : str
+        one-hop, two-hop or section.
+    chunks : int
+        Paragraphs per question (one-hop, two-hop).
+    documents : int
+        Whole pages of one kind per question (section), the right one among them.
+    """
+
+    kind: str = "one-hop"
+    chunks: int = 10
+    documents: int = 3
+
+    def examples(self, n: int, seed: int = 0) -> list[Example]:
+        """Return `n` examples, at most as many as there are questions of this kind."""
+        asked = [q for q in questions() if q.kind == self.kind]
+        rng = random.Random(f"corpus {self.kind} {seed}")
+        documents = _paragraphs()
+        return [self._example(rng, q, documents) for q in rng.sample(asked, min(n, len(asked)))]
+
+    def _example(self, rng: random.Random, q: CorpusQuestion, documents: dict[str, list[str]]) -> Example:
+        chunks = self._pages(rng, q, documents) if self.kind == "section" else self._mixed(rng, q, documents)
+        own = set(documents[q.sources[0]]) if self.kind == "section" else set(chunks)
+        gold = tuple(i for i, c in enumerate(chunks) if c in own and any(e in c for e in q.evidence))
+        return Example(q.id, f"corpus-{self.kind}", tuple(chunks), q.question, (q.answer,), gold)
+
+    def _pages(self, rng: random.Random, q: CorpusQuestion, documents: dict[str, list[str]]) -> list[str]:
+        folder = q.sources[0].split("/")[0]
+        others = [d for d in documents if d.startswith(folder + "/") and d != q.sources[0]]
+        order = [q.sources[0], *rng.sample(others, self.documents - 1)]
+        rng.shuffle(order)
+        return [paragraph for d in order for paragraph in documents[d]]
+
+    def _mixed(self, rng: random.Random, q: CorpusQuestion, documents: dict[str, list[str]]) -> list[str]:
+        everything = [p for paragraphs in documents.values() for p in paragraphs]
+        gold = [p for d in dict.fromkeys(q.sources) for p in documents[d] if any(e in p for e in q.evidence)]
+        others = [p for p in everything if p not in gold]
+        chunks = [*gold, *rng.sample(others, self.chunks - len(gold))]
+        rng.shuffle(chunks)
+        return chunks
+
+
+def _paragraphs() -> dict[str, list[str]]:
+    """Documents by path, cut at blank lines; a heading stays with what follows."""
+    root = corpus_path()
+    out: dict[str, list[str]] = {}
+    for file in sorted(p for p in root.rglob("*") if p.suffix in (".md", ".txt")):
+        heading, *rest = file.read_text(encoding="utf-8").strip().split("\n\n")
+        out[file.relative_to(root).as_posix()] = [f"{heading}\n\n{rest[0]}", *rest[1:]]
+    return out

@@ -1,0 +1,162 @@
+"""Rows and batches: a context once, its questions as branches which see the context but not each other."""
+
+import random
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedTokenizerFast
+
+from ragcache.train.prompts import draw_wording
+from ragcache.train.worlds import Context, Level, make_context
+
+_BRANCH = 10_000  # segment numbers: 0 the prefix, 1.. the chunks, _BRANCH.. the questions, -1 padding
+
+
+@dataclass
+class Row:
+    """Token ids, their segment numbers, positions, what is to be predicted, and each branch's family."""
+
+    ids: list[int]
+    segment: list[int]
+    position: list[int]
+    label: list[bool]
+    families: list[str]
+    separate: bool
+
+
+@dataclass
+class Batch:
+    """Rows padded to one length: (B, T) tensors, and per row whether its chunks see only themselves."""
+
+    ids: Tensor
+    segment: Tensor
+    position: Tensor
+    label: Tensor
+    separate: Tensor
+    families: list[list[str]]
+
+    def bias(self) -> Tensor:
+        """Additive mask, (B, 1, T, T), bf16."""
+        query, key = self.segment[:, :, None], self.segment[:, None, :]
+        chunk_key = (key > 0) & (key < _BRANCH)
+        seen = (query == key) | (key == 0) | (chunk_key & ((query >= _BRANCH) | ~self.separate[:, None, None]))
+        causal = torch.ones(query.shape[1], query.shape[1], dtype=torch.bool).tril()
+        return torch.zeros(seen.shape, dtype=torch.bfloat16).masked_fill_(~(seen & causal), float("-inf"))[:, None]
+
+
+class Encoder:
+    """Texts to ids, each alone.
+
+    Parameters
+    ----------
+    tokenizer : PreTrainedTokenizerFast
+        The reader's.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
+        self._backend = tokenizer.backend_tokenizer
+        self.end = tokenizer.convert_tokens_to_ids("<|end|>")
+        self.size = len(tokenizer)
+
+    def __call__(self, texts: list[str]) -> list[list[int]]:
+        """Return ids per text."""
+        return [e.ids for e in self._backend.encode_batch(texts, add_special_tokens=False)]
+
+
+def make_row(rng: random.Random, encode: Encoder, context: Context, foreign: float, separate: bool, most: int) -> Row:
+    """Lay out `context` and up to `most` of its questions in one wording (`foreign`: see `draw_wording`)."""
+    wording, questions = draw_wording(rng, foreign), context.questions[:most]
+    texts = [wording.before, *(c + "\n\n" for c in context.chunks)]
+    asked = [text for q in questions for text in (wording.ask.format(q=q.text) + wording.after, " " + q.answer)]
+    pieces = encode(texts + asked)
+    row = Row([], [], [], [], [q.family for q in questions], separate)
+    for number, ids in enumerate(pieces[: len(texts)]):
+        _extend(row, ids, number, len(row.ids), False)
+    start = len(row.ids)
+    for j in range(len(questions)):
+        ask, answer = pieces[len(texts) + 2 * j], pieces[len(texts) + 2 * j + 1]
+        _extend(row, ask, _BRANCH + j, start, False)
+        _extend(row, [*answer, encode.end], _BRANCH + j, start + len(ask), True)
+    return row
+
+
+def _extend(row: Row, ids: list[int], segment: int, position: int, label: bool) -> None:
+    row.ids += ids
+    row.segment += [segment] * len(ids)
+    row.position += range(position, position + len(ids))
+    row.label += [label] * len(ids)
+
+
+def collate(rows: list[Row]) -> Batch:
+    """Pad `rows` to the longest."""
+    length = max(len(r.ids) for r in rows)
+
+    def pad(lists: list[list[int]] | list[list[bool]], value: int) -> Tensor:
+        return torch.tensor([[*x, *[value] * (length - len(x))] for x in lists])
+
+    return Batch(
+        pad([r.ids for r in rows], 0), pad([r.segment for r in rows], -1), pad([r.position for r in rows], 0),
+        pad([r.label for r in rows], 0).bool(), torch.tensor([r.separate for r in rows]), [r.families for r in rows],
+    )  # fmt: skip
+
+
+class Questions:
+    """An endless stream of batches of contexts at a level, similar lengths together.
+
+    Parameters
+    ----------
+    encode : Encoder
+        The tokenizer.
+    rng : random.Random
+        Source of randomness.
+    tokens : int
+        Tokens per batch.
+    """
+
+    def __init__(self, encode: Encoder, rng: random.Random, tokens: int) -> None:
+        self._encode, self._rng, self._tokens = encode, rng, tokens
+        self._ready: list[list[Row]] = []
+
+    def next(self, levels: tuple[Level, ...], current: int) -> Batch:
+        """Return a batch; three rows in five at `levels[current]`, the others below."""
+        if not self._ready:
+            rows = [self._row(levels[current if self._rng.random() < 0.6 else self._rng.randint(0, current)])
+                    for _ in range(max(16, 12 * self._tokens // levels[current].tokens))]  # fmt: skip
+            self._ready = _bucket(rows, self._tokens)
+            self._rng.shuffle(self._ready)
+        return collate(self._ready.pop())
+
+    def _row(self, level: Level) -> Row:
+        while True:
+            context = make_context(self._rng, level)
+            separate = context.separable and self._rng.random() < 0.6
+            row = make_row(self._rng, self._encode, context, level.wordings, separate, 10)
+            if row.families and len(row.ids) <= level.tokens + 160:
+                return row
+
+
+def _bucket(rows: list[Row], tokens: int) -> list[list[Row]]:
+    out: list[list[Row]] = []
+    for row in sorted(rows, key=lambda r: len(r.ids)):
+        if out and len(row.ids) * (len(out[-1]) + 1) <= tokens:
+            out[-1].append(row)
+        else:
+            out.append([row])
+    return out
+
+
+def repeat_batch(rng: random.Random, size: int, tokens: int) -> Batch:
+    """Random tokens in short segments, then the same segments shuffled: teaches look-up and copy."""
+    length = rng.choice((64, 96, 160))
+    rows = []
+    for _ in range(max(2, tokens // length)):
+        segments: list[list[int]] = []
+        while sum(map(len, segments)) < length // 2:
+            segments.append([rng.randrange(6, size) for _ in range(rng.randint(2, 6))])
+        first = [1, *(t for s in segments for t in s)]
+        again = rng.sample(segments, len(segments))
+        ids = [*first, *(t for s in again for t in s)]
+        label = [False] * len(first) + [i > 0 for s in again for i in range(len(s))]
+        rows.append(Row(ids, [0] * len(ids), list(range(len(ids))), label, [], False))
+    return collate(rows)

@@ -1,0 +1,33 @@
+"""The order in which the reader learns: one plain relation first, then more of everything."""
+
+from ragcache.train.worlds import Level
+
+LEVELS: tuple[Level, ...] = (
+    Level(entities=(3, 5), tokens=200),
+    Level(entities=(3, 5), relations=(1, 2), tokens=240),
+    Level(entities=(3, 5), sections=0.7, tokens=240),
+    Level(entities=(3, 5), relations=(1, 2), sections=0.7, tokens=300),
+    Level(entities=(3, 5), relations=(1, 2), groups=2, sections=0.6, tokens=360),
+    Level(entities=(3, 5), relations=(1, 2), groups=2, forms=2, filler=0.15, sections=0.6, tokens=360),
+    Level(entities=(3, 6), relations=(1, 3), groups=3, forms=3, filler=0.25, sections=0.6, twohop=0.3, tokens=440),
+    Level(entities=(3, 6), relations=(1, 3), groups=3, forms=9, filler=0.35, sections=0.5, twohop=0.5, unknown=0.15,
+          wordings=0.2, tokens=560),
+    Level(entities=(3, 6), relations=(1, 4), groups=4, forms=9, filler=0.45, sections=0.5, twohop=0.5, unknown=0.2,
+          cut=0.1, wordings=0.3, tokens=720),
+    Level(entities=(3, 7), relations=(1, 4), groups=5, forms=9, filler=0.55, sections=0.5, twohop=0.5, unknown=0.25,
+          cut=0.12, wordings=0.3, tokens=1000),
+    Level(entities=(3, 8), relations=(2, 4), groups=7, forms=9, filler=0.6, sections=0.5, twohop=0.5, unknown=0.3,
+          cut=0.12, wordings=0.3, tokens=1500),
+)  # fmt: skip
+"""Levels by difficulty. Starting wider than the first one leaves the reader guessing among entities for good."""
+
+REPEAT_UNTIL = 0.8
+"""The opening phase of repeated random segments ends once their loss falls below this, or after `REPEAT_MINUTES`."""
+REPEAT_MINUTES = 4.0
+REPEAT_SHARE = 0.05
+ADVANCE_AT = 0.76
+"""Mean exact match over the families of a level at which the next one starts."""
+WEAKEST_AT = 0.6
+"""... and that of its weakest family."""
+ADVANCE_AFTER = 100
+"""Steps spent in a level, at least."""

@@ -1,0 +1,174 @@
+"""A CPU-fast forward of a Hugging Face Llama: same parameters, bf16 activations, hand-written backward passes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformers import LlamaConfig
+
+
+def hidden_states(
+    weights: Mapping[str, Tensor],
+    config: LlamaConfig,
+    ids: Tensor,
+    bias: Tensor,
+    positions: Tensor,
+    dtype: torch.dtype = torch.bfloat16,
+) -> Tensor:
+    """Return what `LlamaModel` returns as `last_hidden_state`, differentiable in the fp32 `weights`.
+
+    Parameters
+    ----------
+    weights : mapping of str to Tensor
+        `dict(model.named_parameters())` of a `LlamaForCausalLM`.
+    config : LlamaConfig
+        Its config; grouped query heads, default rope, attention bias optional.
+    ids : Tensor
+        Token ids, (B, T).
+    bias : Tensor
+        Additive attention mask, (B or 1, 1, T, T).
+    positions : Tensor
+        Rope positions, (B, T).
+    dtype : torch.dtype
+        Activation type; bf16 for speed, fp32 for the equality test.
+
+    Returns
+    -------
+    Tensor
+        (B, T, hidden).
+    """
+    rope = _rope_table(config, positions, dtype)
+    x = F.embedding(ids, weights["model.embed_tokens.weight"]).to(dtype)  # (B, T, d)
+    for layer in range(config.num_hidden_layers):
+        w = _Layer(weights, f"model.layers.{layer}.", dtype)
+        x = x + _attend(w, config, x, bias.to(dtype), rope)
+        up = F.linear(_Norm.apply(x, config.rms_norm_eps), w.fused("mlp.", ("gate", "up"), "post_attention_layernorm"))
+        x = x + F.linear(_SwiGLU.apply(up), w.cast("mlp.down_proj.weight"))
+    out: Tensor = _Norm.apply(x, config.rms_norm_eps) * weights["model.norm.weight"].to(dtype)
+    return out
+
+
+class _Layer:
+    """One layer's weights, fused and cast on use; the norms' gains are folded into the matrices after them."""
+
+    def __init__(self, weights: Mapping[str, Tensor], prefix: str, dtype: torch.dtype) -> None:
+        self._weights, self._prefix, self._dtype = weights, prefix, dtype
+
+    def cast(self, name: str) -> Tensor:
+        return self._weights[self._prefix + name].to(self._dtype)
+
+    def maybe(self, *names: str) -> Tensor | None:
+        found = [self._weights[self._prefix + n] for n in names if self._prefix + n in self._weights]
+        return torch.cat(found).to(self._dtype) if found else None
+
+    def fused(self, block: str, parts: tuple[str, ...], norm: str) -> Tensor:
+        matrices = torch.cat([self._weights[f"{self._prefix}{block}{p}_proj.weight"] for p in parts])
+        return (matrices * self._weights[f"{self._prefix}{norm}.weight"]).to(self._dtype)
+
+
+def _attend(w: _Layer, config: LlamaConfig, x: Tensor, bias: Tensor, rope: tuple[Tensor, Tensor]) -> Tensor:
+    b, t, _ = x.shape
+    heads, kv, dim = config.num_attention_heads, config.num_key_value_heads, config.head_dim
+    qkv_bias = w.maybe("self_attn.q_proj.bias", "self_attn.k_proj.bias", "self_attn.v_proj.bias")
+    y = F.linear(
+        _Norm.apply(x, config.rms_norm_eps), w.fused("self_attn.", ("q", "k", "v"), "input_layernorm"), qkv_bias
+    ).view(b, t, heads + 2 * kv, dim)
+    qk = _Rope.apply(y[:, :, : heads + kv], *rope).transpose(1, 2)  # (B, H + KV, T, D)
+    q, k, v = qk[:, :heads] * dim**-0.5, qk[:, heads:], y[:, :, heads + kv :].transpose(1, 2)
+    out = _Attention.apply(q.reshape(b * kv, -1, dim), k.reshape(b * kv, t, dim), v.reshape(b * kv, t, dim), bias, b)
+    out = out.view(b, heads, t, dim).transpose(1, 2).reshape(b, t, heads * dim)
+    return F.linear(out, w.cast("self_attn.o_proj.weight"), w.maybe("self_attn.o_proj.bias"))
+
+
+def _rope_table(config: LlamaConfig, positions: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    theta, dim = config.rope_parameters["rope_theta"], config.head_dim
+    inverse = 1.0 / theta ** (torch.arange(0, dim, 2).float() / dim)
+    angle = positions.float()[..., None] * inverse  # (B, T, D / 2)
+    return angle.cos().to(dtype)[:, :, None], angle.sin().to(dtype)[:, :, None]
+
+
+class _Attention(torch.autograd.Function):
+    """softmax(q k' + bias) v with the query heads of one KV head stacked along the rows."""
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, bias: Tensor, batch: int) -> Tensor:
+        t = k.shape[1]
+        scores = torch.bmm(q, k.mT)  # (B KV, rT, T)
+        scores.view(batch, -1, t, t).add_(bias)
+        p = torch.softmax(scores, -1)
+        ctx.save_for_backward(q, k, v, p)
+        return torch.bmm(p, v)  # (B KV, rT, D)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        (grad,) = grads
+        q, k, v, p = ctx.saved_tensors
+        dp = torch._softmax_backward_data(torch.bmm(grad, v.mT), p, -1, p.dtype)
+        return torch.bmm(dp, k), torch.bmm(dp.mT, q), torch.bmm(p.mT, grad), None, None
+
+
+class _Norm(torch.autograd.Function):
+    """x / rms(x); the gain is folded into the next matrix."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, eps: float) -> Tensor:
+        norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True, dtype=torch.float32)
+        scale = (norm.square_() / x.shape[-1] + eps).rsqrt_().to(x.dtype)
+        y = x * scale
+        ctx.save_for_backward(y, scale)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        (g,) = grads
+        y, scale = ctx.saved_tensors
+        mean = (g * y).mean(-1, keepdim=True)
+        return torch.addcmul(g, y, mean, value=-1).mul_(scale), None
+
+
+class _SwiGLU(torch.autograd.Function):
+    """silu(gate) * up for a fused (gate, up)."""
+
+    @staticmethod
+    def forward(ctx: Any, fused: Tensor) -> Tensor:
+        ctx.save_for_backward(fused)
+        gate, up = fused.chunk(2, -1)
+        return F.silu(gate) * up
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+        (d,) = grads
+        (fused,) = ctx.saved_tensors
+        gate, up = fused.chunk(2, -1)
+        out = torch.empty_like(fused)
+        d_gate, d_up = out.chunk(2, -1)
+        torch.mul(d, F.silu(gate), out=d_up)
+        d_gate.copy_(torch.ops.aten.silu_backward(d * up, gate))
+        return out
+
+
+class _Rope(torch.autograd.Function):
+    """Half-split rotation of (B, T, H, D) by tables of (B, T, 1, D / 2)."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        ctx.save_for_backward(cos, sin)
+        return _rotate(x, cos, sin)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        cos, sin = ctx.saved_tensors
+        return _rotate(grads[0], cos, -sin), None, None
+
+
+def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    half = x.shape[-1] // 2
+    a, b = x[..., :half], x[..., half:]
+    out = torch.empty_like(x)
+    torch.mul(a, cos, out=out[..., :half])
+    out[..., :half].addcmul_(b, sin, value=-1)
+    torch.mul(b, cos, out=out[..., half:])
+    out[..., half:].addcmul_(a, sin)
+    return out

@@ -1,0 +1,342 @@
+"""Invented contexts: chunks of notes and questions about them, from one plain fact up to mixed sections."""
+
+import random
+from dataclasses import dataclass, field
+
+from ragcache.train.names import COLOUR, MATERIAL, MONTH, ROOM, THING, TOPIC, Names
+from ragcache.train.relations import BY_SUBJECT, RELATIONS, Relation
+
+UNKNOWN = "The notes do not say."
+_KINDS = ("project", "person", "company", "product", "site", "policy", "word", "thing")
+_KIND_WEIGHTS = (4, 3, 2, 2, 2, 2, 1, 1)
+_LOOKS = (
+    "This page is about {s}.", "# {s}\n\nThis page is about {s}.", "# {s}", "These notes are about {s}.", "## {s}",
+    "Here are the facts on {s}.", "# {s}\n\nHere are the facts on {s}.", "## {s}\n\nThese notes are about {s}.",
+)  # fmt: skip
+_TITLES = ("# Staff notes", "# News", "# Partners", "## Minutes", "# Register", "Minutes of the meeting:", "News:")
+_BACK = ("Back to {s}.", "More on {s}.", "We return to {s}.")
+
+
+@dataclass(frozen=True)
+class Level:
+    """How hard the contexts are; each field grows along the curriculum.
+
+    Attributes
+    ----------
+    entities, relations : tuple of int
+        Range of subjects of one kind and of relations told about each.
+    groups : int
+        Kinds of subjects mixed in one context, at most.
+    forms : int
+        Phrasings in use per relation (statements, questions, section forms).
+    filler : float
+        Share of idle sentences; it also decides how many sentences join into one chunk.
+    sections, twohop, unknown, cut : float
+        Shares of section groups, two-hop questions, unanswerable questions and randomly cut contexts.
+    wordings : float
+        Share of prompts in another framework's wording.
+    tokens : int
+        Longest context.
+    """
+
+    entities: tuple[int, int] = (3, 5)
+    relations: tuple[int, int] = (1, 1)
+    groups: int = 1
+    forms: int = 1
+    filler: float = 0.0
+    sections: float = 0.0
+    twohop: float = 0.0
+    unknown: float = 0.0
+    cut: float = 0.0
+    wordings: float = 0.0
+    tokens: int = 200
+
+
+@dataclass
+class Question:
+    """One question with its answer, its family (fact, section, twin, twohop, unknown) and the chunks it needs."""
+
+    text: str
+    answer: str
+    family: str
+    gold: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Context:
+    """Chunks, questions, and whether the chunks may be read on their own (no chunk needs another)."""
+
+    chunks: list[str]
+    questions: list[Question]
+    separable: bool
+
+
+@dataclass
+class _Fact:
+    relation: Relation
+    subject: str
+    value: str
+    chunk: int = -1
+
+
+def idle_sentence(rng: random.Random) -> str:
+    """Return a sentence which answers nothing."""
+    who = rng.choice(("The team", "Somebody", "A visitor", "The night shift", "One of the guests", "Nobody", "The board",
+                      "A neighbour", "The committee", "An old friend", "Everyone", "The new intern"))  # fmt: skip
+    did = rng.choice((
+        "had lunch", "left early", "asked for more coffee", "looked at the plans", "talked about the weather",
+        f"painted a door {rng.choice(COLOUR)}", f"lost a {rng.choice(THING)}", f"cleaned the {rng.choice(ROOM)}",
+        f"ordered some {rng.choice(MATERIAL)}", "read the minutes", "waited for the train", "closed the windows",
+        f"mentioned the {rng.choice(TOPIC).lower()} forms", "was pleased with the results", "took a long break",
+    ))  # fmt: skip
+    when = rng.choice(("today", "last week", f"in {rng.choice(MONTH)}", "again", "on Tuesday", "after the meeting",
+                       "before noon", "as usual", "for a while", "without a word"))  # fmt: skip
+    plain = ("The meeting took an hour.", "It rained for a while.", "The street was quiet.", "More details will follow.",
+             "The report was short.", "There were few questions.", "The work goes on as planned.",
+             "Minutes were taken.", "The next review is open.", "All changes are kept on file.")  # fmt: skip
+    return rng.choice(plain) if rng.random() < 0.25 else f"{who} {did} {when}."
+
+
+class World:
+    """One invented context in the making.
+
+    Parameters
+    ----------
+    rng : random.Random
+        Source of randomness.
+    level : Level
+        Difficulty.
+    held : bool
+        Use held-out names and, half of the time, unseen phrasings.
+    """
+
+    def __init__(self, rng: random.Random, level: Level, held: bool = False) -> None:
+        self.rng, self.level, self.held = rng, level, held
+        self.names = Names(rng, held)
+        self.units: list[list[list[str]]] = []  # streams of chunks, a chunk being a list of sentences
+        self.facts: list[_Fact] = []
+        self._where: dict[int, tuple[int, int]] = {}
+        self._family: dict[int, str] = {}
+        self._header: dict[int, tuple[int, int]] = {}
+
+    # -- what is true -------------------------------------------------------------------------------------------
+    def table(self, kind: str, subjects: int, relations: int, known: dict[str, list[str]]) -> list[_Fact]:
+        """Draw `subjects` names and the values of `relations` relations for each; values may be known entities."""
+        rows = self.rng.sample(BY_SUBJECT[kind], min(relations, len(BY_SUBJECT[kind])))
+        facts = []
+        for _ in range(subjects):
+            pool = known.get(kind, [])
+            name = pool.pop() if pool and self.rng.random() < 0.7 else self.names.draw(kind)
+            facts += [_Fact(r, name, self._value(r, known)) for r in rows]
+        return facts
+
+    def _value(self, relation: Relation, known: dict[str, list[str]]) -> str:
+        name = self.names.draw(relation.value)
+        if relation.value in ("person", "company", "project"):
+            known.setdefault(relation.value, []).append(name)
+        return name
+
+    # -- how it is told -----------------------------------------------------------------------------------------
+    def _form(self, forms: tuple[str, ...]) -> str:
+        return self.rng.choice(forms[: self.level.forms])
+
+    def _titled(self, sentences: list[str]) -> list[str]:
+        """Now and then a title above, or a list."""
+        draw = self.rng.random() if self.level.forms > 1 else 1.0
+        if draw < 0.1:
+            return [f"- {s}" for s in sentences]
+        return [self.rng.choice(_TITLES), *sentences] if draw < 0.2 else sentences
+
+    def _join(self, sentences: list[str]) -> str:
+        """One chunk's text; lists, titles and some paragraphs stand on lines of their own."""
+        if sentences[0].startswith("- "):
+            return "\n".join(sentences)
+        if sentences[0] in _TITLES:
+            return sentences[0] + "\n\n" + " ".join(sentences[1:])
+        if self.level.forms > 1 and self.rng.random() < 0.15:
+            return "\n\n".join(sentences)
+        return " ".join(sentences)
+
+    def _padded(self, sentence: str, filler: float) -> list[str]:
+        before = [idle_sentence(self.rng) for _ in range(2) if self.rng.random() < filler]
+        after = [idle_sentence(self.rng) for _ in range(2) if self.rng.random() < filler * 0.7]
+        return [*before, sentence, *after]
+
+    def tell_plainly(self, facts: list[_Fact]) -> None:
+        """Every fact names its subject; a few facts may share a chunk."""
+        facts = self.rng.sample(facts, len(facts))
+        while facts:
+            sentences: list[str] = []
+            for _ in range(1 + (self.rng.random() < self.level.filler) + (self.rng.random() < self.level.filler)):
+                if facts:
+                    fact = facts.pop()
+                    self._note(fact, "fact")
+                    said = self._form(fact.relation.says).format(s=fact.subject, o=fact.value)
+                    sentences += self._padded(said, self.level.filler * 0.6)
+            self.units.append([self._titled(sentences)])
+
+    def tell_in_sections(self, facts: list[_Fact], twin: bool = False) -> None:
+        """Only a section's first chunk names the subject (`twin`: every chunk does)."""
+        parts: list[tuple[str, list[_Fact]]] = []
+        for subject in dict.fromkeys(f.subject for f in facts):
+            own = [f for f in facts if f.subject == subject]
+            self.rng.shuffle(own)
+            k = self.rng.randint(1, len(own) - 1) if len(own) > 1 and self.rng.random() < 0.3 else len(own)
+            parts += [(subject, part) for part in (own[:k], own[k:]) if part]
+        self.rng.shuffle(parts)
+        stream: list[list[str]] = []
+        seen: set[str] = set()
+        filler, looks = self.level.filler, _LOOKS[: max(1, self.level.forms)]
+        for subject, part in parts:
+            header = self.rng.choice(_BACK if subject in seen and self.level.forms > 1 else looks).format(s=subject)
+            seen.add(subject)
+            top = (len(self.units), len(stream))
+            stream.append([header, *([idle_sentence(self.rng)] if self.rng.random() < filler else [])])
+            for fact in part:
+                while self.rng.random() < filler * 0.3:
+                    stream.append([idle_sentence(self.rng), idle_sentence(self.rng)])
+                self._note(fact, "twin" if twin else "section", (len(self.units), len(stream)), None if twin else top)
+                said = self._form(fact.relation.says if twin else fact.relation.it)
+                stream.append(self._padded(said.format(s=fact.subject, o=fact.value), filler))
+        self.units.append(stream)
+
+    def _note(
+        self, fact: _Fact, family: str, place: tuple[int, int] | None = None, header: tuple[int, int] | None = None
+    ) -> None:
+        self._where[id(fact)] = place or (len(self.units), 0)
+        self._family[id(fact)] = family
+        if header:
+            self._header[id(fact)] = header
+        self.facts.append(fact)
+
+    # -- what is asked ------------------------------------------------------------------------------------------
+    def ask(self, fact: _Fact) -> Question:
+        """Ask for one fact, forwards, or backwards where that is unambiguous."""
+        r = fact.relation
+        gold = [self._where[id(fact)], *([self._header[id(fact)]] if id(fact) in self._header else [])]
+        family = self._family[id(fact)]
+        if r.back and self.level.forms > 1 and self.rng.random() < 0.2:
+            return self._question(self.rng.choice(r.back).format(o=fact.value), fact.subject, family, gold)
+        forms = r.unseen if self.held and self.rng.random() < 0.5 else r.asks[: self.level.forms]
+        return self._question(self.rng.choice(forms).format(s=fact.subject), fact.value, family, gold)
+
+    def ask_twice(self) -> list[Question]:
+        """Questions whose answer takes two facts: `the lead of X` → that person's town, `the project Y leads` → its base."""
+        out = []
+        facts = [f for f in self.facts if self._family[id(f)] == "fact"]
+        for first in facts:
+            for second in facts:
+                if first.value == second.subject and first.relation.phrase:
+                    np = self.rng.choice(first.relation.phrase[: self.level.forms]).format(s=first.subject)
+                elif first.subject == second.subject and first is not second and first.relation.back_phrase:
+                    np = self.rng.choice(first.relation.back_phrase).format(o=first.value)
+                else:
+                    continue
+                ask = self.rng.choice(second.relation.asks[: self.level.forms])
+                text = ask.replace("the {s}", "{s}").format(s=np)
+                out.append(self._question(text, second.value, "twohop", [self._where[id(first)], self._where[id(second)]]))
+        return out
+
+    def ask_in_vain(self) -> Question | None:
+        """Ask for what the notes do not hold."""
+        told = {(f.subject, f.relation.name) for f in self.facts}
+        fact = self.rng.choice(self.facts)
+        free = [r for r in BY_SUBJECT[fact.relation.subject] if (fact.subject, r.name) not in told]
+        if not free:
+            return None
+        text = self.rng.choice(self.rng.choice(free).asks).format(s=fact.subject)
+        return self._question(text, UNKNOWN, "unknown", [])
+
+    def _question(self, text: str, answer: str, family: str, places: list[tuple[int, int]]) -> Question:
+        question = Question(text[0].upper() + text[1:], answer, family)
+        question.gold = places  # type: ignore[assignment]  # (stream, chunk) until the chunks are in order
+        return question
+
+    # -- order --------------------------------------------------------------------------------------------------
+    def finish(self, questions: list[Question]) -> Context:
+        """Interleave the streams, each in its own order, and turn places into chunk numbers."""
+        heads, chunks, number = [0] * len(self.units), [], {}
+        order = [i for i, unit in enumerate(self.units) for _ in unit]
+        self.rng.shuffle(order)
+        for i in order:
+            number[i, heads[i]] = len(chunks)
+            chunks.append(self._join(self.units[i][heads[i]]))
+            heads[i] += 1
+        for q in questions:
+            q.gold = sorted({number[place] for place in q.gold})  # type: ignore[index]
+        self.rng.shuffle(questions)
+        return Context(chunks, questions, not self._header)
+
+
+def _groups(world: World) -> list[str]:
+    kinds = world.rng.choices(_KINDS, _KIND_WEIGHTS, k=world.rng.randint(1, world.level.groups))
+    return list(dict.fromkeys(kinds))
+
+
+def make_context(rng: random.Random, level: Level, held: bool = False) -> Context:
+    """Return one context at `level`: several groups of facts, plain and in sections, with questions about them.
+
+    Parameters
+    ----------
+    rng : random.Random
+        Source of randomness.
+    level : Level
+        Difficulty.
+    held : bool
+        Held-out names and unseen phrasings.
+
+    Returns
+    -------
+    Context
+        Chunks in reading order and shuffled questions.
+    """
+    world = World(rng, level, held)
+    known: dict[str, list[str]] = {}
+    sections = rng.random() < level.sections
+    if rng.random() < level.twohop:
+        _chains(world)
+    for i, kind in enumerate(_groups(world) if not world.facts or rng.random() < 0.6 else []):
+        facts = world.table(kind, rng.randint(*level.entities), rng.randint(*level.relations), known)
+        named = kind not in ("word", "thing")
+        if i == 0 and named and (sections or rng.random() < 0.4 * level.sections):
+            world.tell_in_sections(facts, twin=not sections)
+        else:
+            world.tell_plainly(facts)
+    questions = [world.ask(f) for f in world.facts]
+    twice = world.ask_twice() if level.twohop else []
+    questions += rng.sample(twice, min(len(twice), 6))
+    if rng.random() < level.unknown:
+        vain = world.ask_in_vain()
+        questions += [vain] if vain else []
+    context = world.finish(questions)
+    return _cut(rng, context) if rng.random() < level.cut else context
+
+
+def _chains(world: World) -> None:
+    """Plain facts which link up: projects with leads and sponsors, and where those live or have their office."""
+    rng = world.rng
+    firsts = [r for r in RELATIONS if r.phrase]
+    first = rng.choice(firsts)
+    seconds = rng.sample(BY_SUBJECT[first.value], rng.randint(1, 2))
+    mates = [r for r in BY_SUBJECT[first.subject] if r is not first]
+    mate = rng.sample(mates, rng.randint(0, min(2, len(mates))))
+    facts = []
+    for _ in range(rng.randint(2, max(2, world.level.entities[1]))):
+        subject, value = world.names.draw(first.subject), world.names.draw(first.value)
+        facts.append(_Fact(first, subject, value))
+        facts += [_Fact(r, value, world.names.draw(r.value)) for r in seconds]
+        facts += [_Fact(r, subject, world.names.draw(r.value)) for r in mate]
+    world.tell_plainly(facts)
+
+
+def _cut(rng: random.Random, context: Context) -> Context:
+    """Join all text and cut it anew between words, anywhere."""
+    words = " ".join(context.chunks).split(" ")
+    chunks, i = [], 0
+    while i < len(words):
+        n = rng.randint(15, 90)
+        chunks.append(" ".join(words[i : i + n]))
+        i += n
+    for q in context.questions:
+        q.gold = []
+    return Context(chunks, context.questions, False)
