@@ -275,11 +275,16 @@ class Stream:
         ready.report.ms.total = (time.perf_counter() - self._began) * 1e3
 
     @property
+    def report(self) -> CacheReport:
+        """What the answer is made from; complete before its first piece."""
+        return self._prefilled.report
+
+    @property
     def answer(self) -> Answer:
         """The whole answer; reads the rest of the stream first."""
         for _ in self:
             pass
-        sources = tuple(Source(chunk.id, chunk.source, chunk.text) for chunk in self._chunks)
+        sources = tuple(Source(chunk.id, chunk.source, chunk.text, chunk.score) for chunk in self._chunks)
         return Answer(
             text="".join(self._text).strip(),
             question=self._question,

@@ -40,12 +40,13 @@ Neighbours = Callable[[str, int], Sequence[str]]
 
 @dataclass(frozen=True)
 class Chunk:
-    """A chunk as an answer uses it: where it comes from, and its tokens."""
+    """A chunk as an answer uses it: where it comes from, its tokens, and how similar it is to the question."""
 
     id: str
     source: str
     text: str
     segment: Segment
+    score: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,7 +225,7 @@ class Index:
         now = time.time()
         self.catalog.put_encoding(EncodingRow(chunk, encoder.recipe, key, left.keys, size, left.words, now, now))
 
-    def load(self, chunk: Chunk, encoder: Encoder, before: Sequence[str] | None) -> Loaded:
+    def load(self, chunk: Chunk, encoder: Encoder, before: tuple[str, ...] | None) -> Loaded:
         """A chunk's stored KV for use behind what stands `before` it.
 
         Parameters
@@ -232,27 +233,27 @@ class Index:
         chunk : Chunk
             Of this index, or loose.
         encoder : Encoder
-            Its encoding is taken, else the one it builds on.
-        before : sequence of str or None
+            Its encoding is taken, else the one it builds on; either where it is exact.
+        before : tuple of str or None
             Keys of everything in front where all of it is exact; None otherwise.
         """
-        reasons = [f"no {encoder.recipe} KV was made for it"]
-        for recipe in [encoder.recipe, *([encoder.before.recipe] if encoder.before else [])]:
-            for row in self.catalog.encodings(chunk.id, recipe):
-                exact = before is not None and tuple(row.left) == tuple(before)
-                if encoder.exact_only and not exact:
-                    reasons.append("what stands in front of it is not what its KV was made behind")
-                    continue
-                found = self._loaded(chunk, row, exact=exact)
-                if found.kv is not None:
-                    late = "" if recipe == encoder.recipe else f", {encoder.recipe} is still to be made"
-                    return Loaded(found.kv, found.key, f"{recipe}{late}", row.kind, found.exact)
-                reasons.append(found.reason)
-        return Loaded(None, "", reasons[-1])
+        reason = f"no {encoder.recipe} KV was made for it"
+        for row in self._candidates(chunk.id, encoder, before):
+            exact = row.left == before
+            if encoder.exact_only and not exact:
+                reason = "what stands in front of it is not what its KV was made behind"
+                continue
+            found = self._loaded(chunk, row, exact=exact)
+            if found.kv is not None:
+                return found
+            reason = found.reason
+        return Loaded(None, "", reason)
 
-    def has(self, encoder: Encoder) -> bool:
-        """Whether any chunk has this encoding."""
-        return encoder.recipe in self.catalog.stats()["encodings"]
+    def _candidates(self, chunk: str, encoder: Encoder, before: tuple[str, ...] | None) -> list[EncodingRow]:
+        """What may serve, best first: what is exact here, the encoding itself, the one it builds on."""
+        recipes = [encoder.recipe, *([encoder.before.recipe] if encoder.before else [])]
+        rows = [row for recipe in recipes for row in self.catalog.encodings(chunk, recipe)]
+        return sorted(rows, key=lambda row: row.left != before)
 
     # -- inside
 
@@ -290,7 +291,7 @@ class Index:
         except CorruptBlob as error:
             self._quarantine(row.key)
             return Loaded(None, row.key, str(error))
-        return Loaded(kv, row.key, "", exact=exact)
+        return Loaded(kv, row.key, row.recipe, row.kind, exact)
 
     def _read(self, key: str, token_ids: tuple[int, ...]) -> ChunkKV:
         blob = self._memory.get(key, lambda: unpack(self.store.get(key), key))

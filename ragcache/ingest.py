@@ -1,0 +1,240 @@
+"""Ingestion: documents to chunks to KV to vectors, resumable at every step.
+
+Order: catalogue rows, pass-A KV, vectors, then what needs neighbours. A vector is written only for a chunk whose KV is
+there, so it never points at nothing; whatever a killed run left undone is found by comparing the three and done again.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+
+from ragcache.encode import Encoder
+from ragcache.errors import InvalidArgument, UnreadableDocument
+from ragcache.index import Index
+from ragcache.model.cost import Shape
+from ragcache.report import IngestPlan, IngestReport
+from ragcache.retrieve import Embedder, Limit, Splitter, Vectors, find, load, neighbours, skipped
+
+#: Called with a stage's name, how much of it is done, and how much there is.
+Progress = Callable[[str, int, int], None]
+
+_EMBED_BATCH = 64
+_PROBE_TOKENS = 128
+
+
+@dataclass
+class _Changes:
+    """What differs between the folder and the index."""
+
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    errors: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Ingestion:
+    """Brings an index and its vectors in line with some files.
+
+    Attributes
+    ----------
+    index : Index
+        Chunks and their KV.
+    vectors : Vectors
+        Their embeddings.
+    embedder : Embedder
+        Makes the embeddings.
+    chunk_tokens : int
+        Most reader tokens of a chunk.
+    progress : Progress
+        Told what is being done.
+    """
+
+    index: Index
+    vectors: Vectors
+    embedder: Embedder
+    chunk_tokens: int
+    progress: Progress
+
+    def run(self, paths: Sequence[str | Path], encoders: Sequence[Encoder]) -> IngestReport:
+        """Ingest files and folders; what is unchanged is left alone, what is gone is removed.
+
+        Raises
+        ------
+        NoDocuments, UnsupportedDocument
+            If there is nothing to ingest, or a named file is of another type.
+        UnreadableDocument
+            If not one of the documents could be read.
+        """
+        began = time.perf_counter()
+        changes = self._documents(paths)
+        encoded: dict[str, int] = {}
+        self._encode([e for e in encoders if e.before is None], encoded)
+        self._encode([e.before for e in encoders if e.before is not None], encoded)
+        self._vectors()
+        self._encode([e for e in encoders if e.before is not None], encoded)
+        stats = self.index.catalog.stats()
+        return IngestReport(
+            changes.added,
+            changes.changed,
+            changes.removed,
+            changes.unchanged,
+            stats["chunks"],
+            encoded,
+            stats["bytes"],
+            time.perf_counter() - began,
+            tuple(str(path) for path in skipped(paths)),
+            tuple(changes.errors),
+        )
+
+    def plan(self, paths: Sequence[str | Path], encoders: Sequence[Encoder], top_k: int) -> IngestPlan:
+        """What that would cost, nothing written: chunks, bytes, seconds, and questions until it pays off."""
+        splitter, reader = self._splitter(), self.index.reader
+        files = find(paths)
+        lengths: list[int] = []
+        for done, path in enumerate(files):
+            self.progress("read", done, len(files))
+            document = load(path)
+            pieces = splitter.split(document.text, markdown=document.metadata.get("format") == "md")
+            lengths += [len(self.index.template.chunk(piece.text, "").token_ids) for piece in pieces]
+        shape, rate = Shape.of(reader), self._flops_per_second()
+        tokens, chunks = sum(lengths), len(lengths)
+        mean = tokens / max(chunks, 1)
+        recipes = {e.recipe: e for e in (*encoders, *(e.before for e in encoders if e.before is not None))}
+        left = len(self.index.prefix_segment)
+        flops = sum(
+            shape.forward(torch.arange(start, start + length), reader.layers, logits=False)
+            for encoder in recipes.values()
+            for start in [left + round(mean * getattr(encoder, "neighbours", 0))]
+            for length in lengths
+        )
+        question = shape.forward(torch.arange(left + round(mean * top_k)), reader.layers, logits=True)
+        return IngestPlan(
+            documents=len(files),
+            chunks=chunks,
+            tokens=tokens,
+            bytes_per_token=reader.bytes_per_token,
+            bytes=reader.bytes_per_token * tokens * len(recipes),
+            seconds=flops / rate,
+            break_even_questions=flops / question,
+            skipped=tuple(str(path) for path in skipped(paths)),
+        )
+
+    def _documents(self, paths: Sequence[str | Path]) -> _Changes:
+        changes, splitter, files = _Changes(), self._splitter(), find(paths)
+        known = {row.source: row for row in self.index.catalog.documents()}
+        for done, path in enumerate(files):
+            self.progress("documents", done, len(files))
+            row = known.get(str(path))
+            if row and row.digest == _digest(path) and row.metadata.get("chunk_tokens") == self.chunk_tokens:
+                changes.unchanged += 1
+                continue
+            try:
+                self._put(path, splitter)
+            except UnreadableDocument as error:
+                changes.errors.append(str(error))
+                continue
+            changes.changed += row is not None
+            changes.added += row is None
+        self.progress("documents", len(files), len(files))
+        if len(changes.errors) == len(files):
+            raise UnreadableDocument(changes.errors[0])
+        changes.removed = sum(self._remove(source) for source in known if _gone(source, paths))
+        return changes
+
+    def _put(self, path: Path, splitter: Splitter) -> None:
+        document = load(path)
+        pieces = splitter.split(document.text, markdown=document.metadata.get("format") == "md")
+        self._remove(document.source)  # vectors first: none may outlive its chunk
+        self.index.put(
+            document.source,
+            document.digest,
+            [(piece.text, piece.start, piece.end) for piece in pieces],
+            {**document.metadata, "chunk_tokens": self.chunk_tokens},
+        )
+
+    def _remove(self, source: str) -> bool:
+        row = self.index.catalog.document_by_source(source)
+        if row is None:
+            return False
+        self.vectors.delete([chunk.id for chunk in self.index.catalog.chunks_of(row.id)])
+        self.index.remove(source)
+        return True
+
+    def _encode(self, encoders: Iterable[Encoder], encoded: dict[str, int]) -> None:
+        for encoder in {e.recipe: e for e in encoders}.values():
+            todo = len(self.index.catalog.missing(encoder.recipe))
+            find_neighbours = _Neighbours(self.index, self.vectors) if todo else None
+            for done, _ in enumerate(self.index.encode(encoder, neighbours=find_neighbours)):
+                self.progress(f"encode {encoder.recipe}", done + 1, todo)
+            if todo:
+                encoded[encoder.recipe] = todo
+
+    def _vectors(self) -> None:
+        chunks = {chunk.id: chunk.text for chunk in self.index.catalog.all_chunks()}
+        stored = set(self.vectors.ids())
+        self.vectors.delete(sorted(stored - set(chunks)))
+        missing = [name for name in chunks if name not in stored]
+        for first in range(0, len(missing), _EMBED_BATCH):
+            batch = missing[first : first + _EMBED_BATCH]
+            self.vectors.upsert(batch, self.embedder.embed([chunks[name] for name in batch]))
+            self.progress("embed", first + len(batch), len(missing))
+
+    def _splitter(self) -> Splitter:
+        # A chunk's own end takes tokens too.
+        end = len(self.index.template.chunk("", "").token_ids)
+        if self.chunk_tokens <= end:
+            raise InvalidArgument(f"chunk_tokens is {self.chunk_tokens}; a chunk's end alone takes {end}")
+        reader = Limit(lambda text: len(self.index.template.plain(text)), self.chunk_tokens - end, "the reader")
+        return Splitter([reader, Limit(self.embedder.count, self.embedder.max_tokens, "the embedder")])
+
+    def _flops_per_second(self) -> float:
+        """Measured on one short prefill, after a warm-up."""
+        reader = self.index.reader
+        ids = [5] * _PROBE_TOKENS
+        reader.encode(ids)
+        began = time.perf_counter()
+        reader.encode(ids)
+        taken = time.perf_counter() - began
+        return Shape.of(reader).forward(torch.arange(_PROBE_TOKENS), reader.layers, logits=False) / taken
+
+
+class _Neighbours:
+    """Most similar other chunks by exact search over the stored embeddings, computed once."""
+
+    def __init__(self, index: Index, vectors: Vectors) -> None:
+        self._index = index
+        self._vectors = vectors
+        self._count = 0
+        self._found: dict[str, list[str]] = {}
+
+    def __call__(self, chunk: str, count: int) -> Sequence[str]:
+        if self._count != count:
+            self._search(count)
+        return self._found[chunk]
+
+    def _search(self, count: int) -> None:
+        chunks = self._index.catalog.all_chunks()
+        names = [chunk.id for chunk in chunks]
+        found = neighbours(self._vectors.embeddings(names), names, [chunk.text for chunk in chunks], count)
+        self._found = {name: [names[i] for i in row] for name, row in zip(names, found, strict=True)}
+        self._count = count
+
+
+def _digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""
+
+
+def _gone(source: str, paths: Sequence[str | Path]) -> bool:
+    """Whether a known document lay under one of the paths and is there no more."""
+    roots = [Path(path).absolute() for path in paths]
+    return not Path(source).exists() and any(Path(source).is_relative_to(root) for root in roots)

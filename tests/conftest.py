@@ -1,0 +1,152 @@
+"""Tiny random models of real architectures, a byte-level tokenizer, and nothing from the network."""
+
+import os
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+
+from ragcache.engine import Engine
+from ragcache.index import Index
+from ragcache.model.reader import Reader
+
+CHAT = (
+    "{{ bos_token }}{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+SPECIAL = ["<|bos|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"]
+SIZES: dict[str, Any] = {
+    "vocab_size": 512,
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "max_position_embeddings": 2048,
+    "bos_token_id": 0,
+    "eos_token_id": 1,
+    "pad_token_id": None,
+}
+YARN = {"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 512}
+LLAMA3 = {
+    "rope_type": "llama3",
+    "rope_theta": 5e5,
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 256,
+}
+GEMMA_ROPE = {
+    "full_attention": {"rope_type": "default", "rope_theta": 1e6},
+    "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+}
+HYBRID = ["sliding_attention", "full_attention"] * 2
+#: Architecture to (model type, configuration beyond SIZES).
+ARCHITECTURES: dict[str, tuple[str, dict[str, Any]]] = {
+    "llama": ("llama", {}),
+    "llama-llama3": ("llama", {"rope_parameters": LLAMA3}),
+    "llama-yarn": ("llama", {"rope_parameters": YARN}),
+    "llama-linear": ("llama", {"rope_parameters": {"rope_type": "linear", "rope_theta": 1e4, "factor": 2.0}}),
+    "qwen2": ("qwen2", {}),
+    "qwen2-hybrid": (
+        "qwen2",
+        {"use_sliding_window": True, "sliding_window": 48, "max_window_layers": 2, "layer_types": HYBRID},
+    ),
+    "qwen3": ("qwen3", {}),
+    "mistral": ("mistral", {"sliding_window": None}),
+    "mistral-sliding": ("mistral", {"sliding_window": 48}),
+    "gemma3": (
+        "gemma3_text",
+        {
+            "sliding_window": 48,
+            "layer_types": HYBRID,
+            "rope_parameters": GEMMA_ROPE,
+            "query_pre_attn_scalar": 16,
+        },
+    ),
+    "phi3": ("phi3", {}),
+    "phi3-partial": ("phi3", {"partial_rotary_factor": 0.5, "rope_parameters": {
+        "rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5}}),
+    "glm4": ("glm4", {}),
+    "smollm3": ("smollm3", {}),
+}  # fmt: skip
+
+
+def tiny_model(name: str, *, dtype: torch.dtype = torch.float32, **changes: Any) -> Any:
+    """A random-weight model of the architecture; the same weights every time."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    kind, extra = ARCHITECTURES[name]
+    config = AutoConfig.for_model(kind, **{**SIZES, **extra, **changes})
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(config, dtype=dtype)
+    with torch.no_grad():  # larger than the usual 0.02, so that attention is not uniform and mistakes show
+        for parameter in model.parameters():
+            if parameter.ndim >= 2:
+                parameter.normal_(0, 0.12)
+    return model
+
+
+def byte_tokenizer(chat_template: str | None = CHAT) -> PreTrainedTokenizerFast:
+    """Every byte is a token; lossless for any text."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {token: i for i, token in enumerate([*SPECIAL, *alphabet])}
+    backend = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    backend.add_special_tokens(SPECIAL)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        bos_token="<|bos|>",
+        eos_token="<|end|>",
+        additional_special_tokens=SPECIAL[2:],
+        chat_template=chat_template,
+        clean_up_tokenization_spaces=False,
+    )
+
+
+def tiny_reader(name: str = "llama", **changes: Any) -> Reader:
+    """A reader over a tiny random model."""
+    return Reader(tiny_model(name, **changes), byte_tokenizer(), name=f"tiny-{name}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def readers() -> Callable[[str], Reader]:
+    """Readers by architecture, each made once."""
+    made: dict[str, Reader] = {}
+
+    def get(name: str) -> Reader:
+        if name not in made:
+            made[name] = tiny_reader(name)
+        return made[name]
+
+    return get
+
+
+@pytest.fixture
+def reader(readers: Callable[[str], Reader]) -> Reader:
+    return readers("llama")
+
+
+@pytest.fixture
+def index(tmp_path: Path, reader: Reader) -> Iterator[Index]:
+    with Index(tmp_path / "index", reader) as index:
+        yield index
+
+
+@pytest.fixture
+def engine(reader: Reader, index: Index) -> Engine:
+    return Engine(reader, index)
