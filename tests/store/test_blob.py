@@ -176,6 +176,7 @@ def test_a_huge_header_is_refused(make_blob, monkeypatch):
         ('"data_offsets":[0,320]', '"data_offsets":[0,322]', "does not lie"),
         ('"data_offsets":[320,', '"data_offsets":[318,', "does not lie"),
         ('"data_offsets":[320,', '"data_offsets":[322,', "does not lie"),
+        ('"data_offsets":[480,540]', '"data_offsets":[320,380]', "does not lie"),
         ('"data_offsets":[0,320]', '"data_offsets":[-320,0]', "no size"),
         ('"data_offsets":[0,320]', '"data_offsets":["0",320]', "malformed"),
         ('"data_offsets":[0,320]', '"data_offsets":[0]', "malformed"),
