@@ -98,7 +98,6 @@ class Vectors:
         IndexMismatch
             If the collection holds vectors of another size.
         """
-        k = min(k, self.count())
         if k < 1:
             return []
         with self._other_size(len(embedding)):

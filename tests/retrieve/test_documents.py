@@ -157,6 +157,16 @@ def test_pdf_pages_and_title_are_read(tmp_path: Path) -> None:
     assert " ".join(document.text.split()) == " ".join((SENTENCE * 300).split())
 
 
+def test_a_word_hyphenated_over_a_line_end_is_made_whole_and_a_name_is_not(tmp_path: Path) -> None:
+    from reportlab.pdfgen.canvas import Canvas
+
+    canvas = Canvas(str(tmp_path / "a.pdf"))
+    for row, line in enumerate(["The har-", "bour of Saint-", "Malo"]):
+        canvas.drawString(72, 700 - 14 * row, line)
+    canvas.save()
+    assert load(tmp_path / "a.pdf").text == "The harbour of Saint-\nMalo\n"
+
+
 def test_a_pdf_without_text_says_that_it_needs_ocr(tmp_path: Path) -> None:
     from reportlab.pdfgen.canvas import Canvas
 
@@ -184,7 +194,9 @@ def test_docx_paragraphs_and_tables_are_read_in_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["pdf", "docx"])
-def test_a_damaged_file_reads_or_is_unreadable_and_nothing_else(tmp_path: Path, suffix: str) -> None:
+def test_a_damaged_file_reads_or_is_unreadable_and_nothing_else(
+    tmp_path: Path, suffix: str, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / f"a.{suffix}"
     make_pdf(path, [SENTENCE * 20]) if suffix == "pdf" else make_docx(path)
     whole, level = path.read_bytes(), logging.getLogger("pypdf").level
@@ -197,6 +209,7 @@ def test_a_damaged_file_reads_or_is_unreadable_and_nothing_else(tmp_path: Path, 
         with suppress(UnreadableDocument):
             assert load(path).text.strip()
     assert logging.getLogger("pypdf").level == level
+    assert not caplog.records
 
 
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

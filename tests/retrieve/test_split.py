@@ -71,6 +71,18 @@ def test_prose_is_cut_at_ends_of_sentences_however_its_lines_are_wrapped(width: 
     assert [words(piece.text) for piece in pieces] == [48] * 15
 
 
+@settings(deadline=None)
+@given(LINES.map(lambda text: text.replace(" \n ", "\n")), st.booleans())
+def test_a_tokenizer_is_only_ever_shown_the_documents_own_text(text: str, markdown: bool) -> None:
+    text = f"{textwrap.fill(prose(6), 80)} {text}"
+
+    def count(part: str) -> int:
+        assert part in text
+        return words(part)
+
+    assert Splitter([Limit(count, 20, "reader")]).split(text, markdown=markdown)
+
+
 def test_lines_that_are_paragraphs_are_borders() -> None:
     text = "\n".join(prose(4, seed) for seed in range(6))
     pieces = Splitter([Limit(words, 60, "reader")]).split(text)

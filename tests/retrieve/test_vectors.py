@@ -84,6 +84,10 @@ def test_nothing_in_nothing_out(vectors: Vectors) -> None:
     vectors.upsert([], unit(0))
     vectors.delete([])
     assert vectors.query(unit(1)[0], 3) == []
+    vectors.upsert(["a"], unit(1))
+    assert vectors.query(unit(1)[0], 0) == []
+    assert len(vectors.query(unit(1)[0], 5)) == 1
+    vectors.delete(["a"])
     assert vectors.embeddings([]).shape[0] == 0
     assert (vectors.ids(), vectors.count()) == ([], 0)
 
