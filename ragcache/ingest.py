@@ -22,6 +22,7 @@ from ragcache.retrieve import Embedder, Limit, Splitter, Vectors, find, load, ne
 #: Called with a stage's name, how much of it is done, and how much there is.
 Progress = Callable[[str, int, int], None]
 
+MARKDOWN = ("md", "markdown")
 _EMBED_BATCH = 64
 _PROBE_TOKENS = 128
 
@@ -100,7 +101,7 @@ class Ingestion:
         for done, path in enumerate(files):
             self.progress("read", done, len(files))
             document = load(path)
-            pieces = splitter.split(document.text, markdown=document.metadata.get("format") == "md")
+            pieces = splitter.split(document.text, markdown=document.metadata["format"] in MARKDOWN)
             lengths += [len(self.index.template.chunk(piece.text, "").token_ids) for piece in pieces]
         shape, rate = Shape.of(reader), self._flops_per_second()
         tokens, chunks = sum(lengths), len(lengths)
@@ -149,7 +150,7 @@ class Ingestion:
 
     def _put(self, path: Path, splitter: Splitter) -> None:
         document = load(path)
-        pieces = splitter.split(document.text, markdown=document.metadata.get("format") == "md")
+        pieces = splitter.split(document.text, markdown=document.metadata["format"] in MARKDOWN)
         self._remove(document.source)  # vectors first: none may outlive its chunk
         self.index.put(
             document.source,

@@ -106,12 +106,11 @@ class Method:
 
 
 def choice(value: object) -> str | None:
-    """How a choice reads in a table: its name, and the fields that differ from their defaults."""
+    """How a choice reads in a table: its name and fields."""
     if value is None or not is_dataclass(value):
         return None
-    given = {f.name: getattr(value, f.name) for f in fields(value)}
-    shown = {name: seen for name, seen in given.items() if name not in ("recipe", "needs", "exact_only")}
-    return f"{type(value).__name__}({', '.join(f'{name}={seen!r}' for name, seen in shown.items())})"
+    given = (f"{f.name}={getattr(value, f.name)!r}" for f in fields(value))
+    return f"{type(value).__name__}({', '.join(given)})"
 
 
 _ROWS = (

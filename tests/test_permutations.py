@@ -29,7 +29,7 @@ class Marked:
     """Recomputes the slots whose token id is a multiple of `every`: a set that the twin can name too."""
 
     every: int
-    needs: tuple[str, ...] = ()
+    needs: ClassVar[tuple[str, ...]] = ()
 
     def scores(self, p: Pass) -> Tensor:
         chosen = p.token_ids % self.every == 0

@@ -1,6 +1,7 @@
 """Each chunk by itself, at positions 0, 1, …"""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ragcache.encode.protocol import Anywhere, LeftContext, Stored
 
@@ -12,7 +13,7 @@ class Alone(Anywhere):
     Every chunk then carries an attention sink of its own and has seen no other chunk.
     """
 
-    recipe: str = "alone"
+    recipe: ClassVar[str] = "alone"
 
     def left(self, chunk: str, stored: Stored) -> LeftContext:
         """Nothing."""

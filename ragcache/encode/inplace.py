@@ -1,6 +1,7 @@
 """Exact prefix caching: a chunk's KV serves only behind what it was made behind."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ragcache.encode.prefixed import Prefixed
 
@@ -12,4 +13,4 @@ class InPlace(Prefixed):
     It shares its stored KV with `Prefixed`, whose left context is the same; the difference is where it may be used.
     """
 
-    exact_only: bool = True
+    exact_only: ClassVar[bool] = True

@@ -1,6 +1,7 @@
 """Each chunk behind the system prefix."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ragcache.encode.protocol import Anywhere, LeftContext, Stored
 
@@ -12,7 +13,7 @@ class Prefixed(Anywhere):
     The prefix holds the attention sink, so a stitched prompt has one sink, and the first chunk's KV is exact.
     """
 
-    recipe: str = "prefixed"
+    recipe: ClassVar[str] = "prefixed"
 
     def left(self, chunk: str, stored: Stored) -> LeftContext:
         """The system prefix."""

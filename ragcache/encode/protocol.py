@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from ragcache.model.buffer import ChunkKV
 from ragcache.model.reader import Reader
@@ -76,9 +76,9 @@ class Encoder(Protocol):
 class Anywhere:
     """An encoder whose KV is used at any place, after a plain prefill behind its left context."""
 
-    extras: tuple[str, ...] = ()
-    before: Encoder | None = None
-    exact_only: bool = False
+    extras: ClassVar[tuple[str, ...]] = ()
+    before: ClassVar[Encoder | None] = None
+    exact_only: ClassVar[bool] = False
 
     def encode(self, reader: Reader, chunk: Segment, left: LeftContext) -> ChunkKV:
         """Prefill the chunk behind it."""

@@ -1,6 +1,7 @@
 """Every reused token: full prefill through the recompute path."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -12,7 +13,7 @@ from ragcache.model.passes import Pass
 class Everything:
     """The reference at the upper end of the dial: r = 1 in every budget."""
 
-    needs: tuple[str, ...] = ()
+    needs: ClassVar[tuple[str, ...]] = ()
 
     def scores(self, p: Pass) -> Tensor:
         """Always, for every slot."""

@@ -1,6 +1,7 @@
 """The first tokens of every chunk, whatever they say."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -21,7 +22,7 @@ class FirstTokens:
     """
 
     tokens: int | None = None
-    needs: tuple[str, ...] = ()
+    needs: ClassVar[tuple[str, ...]] = ()
 
     def scores(self, p: Pass) -> Tensor:
         """Minus the offset within the chunk."""

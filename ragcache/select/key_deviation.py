@@ -1,6 +1,7 @@
 """The tokens whose keys change most when the chunk is read in this prompt."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -25,7 +26,7 @@ class KeyDeviation:
     """
 
     layer: int = 1
-    needs: tuple[str, ...] = ()
+    needs: ClassVar[tuple[str, ...]] = ()
 
     def scores(self, p: Pass) -> Tensor:
         """Squared key deviation at the layer."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -40,7 +40,7 @@ class QuestionAttention:
 
     layers: Layers = "last"
     reduce: Reduce = "sum"
-    needs: tuple[str, ...] = ()
+    needs: ClassVar[tuple[str, ...]] = ()
 
     def scores(self, p: Pass) -> Tensor:
         """Attention mass per slot."""

@@ -2,6 +2,7 @@
 
 import zlib
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -20,7 +21,7 @@ class RandomTokens:
     """
 
     seed: int = 0
-    needs: tuple[str, ...] = ()
+    needs: ClassVar[tuple[str, ...]] = ()
 
     def scores(self, p: Pass) -> Tensor:
         """Uniform noise."""

@@ -1,49 +1,24 @@
 """r = 1 is full prefill, and what is exact stays exact, on every supported architecture."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 from conftest import ARCHITECTURES, byte_tokenizer, tiny_model, tiny_reader
+from staged import QUESTION, make
 from transformers import DynamicCache
 
-from ragcache.engine import Engine
-from ragcache.index import Chunk, Index
 from ragcache.methods import METHODS
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 
-TEXTS = (
-    "The bridge over the river was built in 1931 by two brothers who never agreed on its colour.",
-    "It is painted green.",
-    "Every spring the harbour master counts the boats twice, once for himself and once for the record.",
-    "Nobody remembers why.",
-)
-QUESTION = "What colour is the bridge?"
 DIAL = [name for name, row in METHODS.items() if row.recompute is not None]
 
 
-def make(tmp_path: Path, reader: Reader, *recipes: str) -> tuple[Engine, list[Chunk]]:
-    """An engine over the texts, each a document of one chunk, encoded for some methods."""
-    index = Index(tmp_path / "index", reader)
-    for n, text in enumerate(TEXTS):
-        index.put(f"doc{n}", text, [(text, 0, len(text))], {})
-    names = [row.id for row in index.catalog.all_chunks()]
-
-    def others(chunk: str, count: int) -> list[str]:
-        return [name for name in names if name != chunk][:count]
-
-    for name in recipes:
-        encoder = METHODS[name].encode
-        assert encoder is not None
-        list(index.encode(encoder, neighbours=others))
-    return Engine(reader, index), sorted(index.chunks(names), key=lambda chunk: chunk.source)
-
-
 @pytest.fixture(params=sorted(ARCHITECTURES))
-def architecture(request: pytest.FixtureRequest, readers: Callable[[str], Reader]) -> Iterator[Reader]:
-    yield readers(request.param)
+def architecture(request: pytest.FixtureRequest, readers: Callable[[str], Reader]) -> Reader:
+    return readers(request.param)
 
 
 def test_recomputing_everything_is_full_prefill(architecture: Reader, tmp_path: Path) -> None:
