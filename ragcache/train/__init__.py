@@ -1,0 +1,1 @@
+"""Training of the bundled reader, its invented worlds, and the demo corpus."""

@@ -10,37 +10,41 @@ from transformers import PreTrainedTokenizerFast
 from ragcache.train.prompts import draw_wording
 from ragcache.train.worlds import Context, Level, make_context
 
+_REACH = ("full", "prefixed", "alone")
 _BRANCH = 10_000  # segment numbers: 0 the prefix, 1.. the chunks, _BRANCH.. the questions, -1 padding
 
 
 @dataclass
 class Row:
-    """Token ids, their segment numbers, positions, what is to be predicted, and each branch's family."""
+    """Token ids, segment numbers, positions, what is to be predicted, each branch's family, the chunks' reach."""
 
     ids: list[int]
     segment: list[int]
     position: list[int]
     label: list[bool]
     families: list[str]
-    separate: bool
+    reach: str
 
 
 @dataclass
 class Batch:
-    """Rows padded to one length: (B, T) tensors, and per row whether its chunks see only themselves."""
+    """Rows padded to one length: (B, T) tensors; `prefixed` and `full` say what a row's chunks see."""
 
     ids: Tensor
     segment: Tensor
     position: Tensor
     label: Tensor
-    separate: Tensor
+    prefixed: Tensor
+    full: Tensor
     families: list[list[str]]
 
     def bias(self) -> Tensor:
         """Additive mask, (B, 1, T, T), bf16."""
         query, key = self.segment[:, :, None], self.segment[:, None, :]
-        chunk_key = (key > 0) & (key < _BRANCH)
-        seen = (query == key) | (key == 0) | (chunk_key & ((query >= _BRANCH) | ~self.separate[:, None, None]))
+        asking = query >= _BRANCH
+        prefix_key, chunk_key = key == 0, (key > 0) & (key < _BRANCH)
+        seen = (query == key) | (prefix_key & (asking | self.prefixed[:, None, None]))
+        seen |= chunk_key & (asking | self.full[:, None, None])
         causal = torch.ones(query.shape[1], query.shape[1], dtype=torch.bool).tril()
         return torch.zeros(seen.shape, dtype=torch.bfloat16).masked_fill_(~(seen & causal), float("-inf"))[:, None]
 
@@ -64,13 +68,25 @@ class Encoder:
         return [e.ids for e in self._backend.encode_batch(texts, add_special_tokens=False)]
 
 
-def make_row(rng: random.Random, encode: Encoder, context: Context, foreign: float, separate: bool, most: int) -> Row:
-    """Lay out `context` and up to `most` of its questions in one wording (`foreign`: see `draw_wording`)."""
+def make_row(rng: random.Random, encode: Encoder, context: Context, foreign: float, reach: str, most: int) -> Row:
+    """Lay out `context` and up to `most` of its questions in one wording.
+
+    Parameters
+    ----------
+    rng, encode, context
+        Randomness, tokenizer, what to lay out.
+    foreign : float
+        See `draw_wording`.
+    reach : str
+        What a chunk sees beside itself: `full` (everything before), `prefixed` (the prompt's beginning), `alone`.
+    most : int
+        Questions, at most.
+    """
     wording, questions = draw_wording(rng, foreign), context.questions[:most]
     texts = [wording.before, *(c + "\n\n" for c in context.chunks)]
     asked = [text for q in questions for text in (wording.ask.format(q=q.text) + wording.after, " " + q.answer)]
     pieces = encode(texts + asked)
-    row = Row([], [], [], [], [q.family for q in questions], separate)
+    row = Row([], [], [], [], [q.family for q in questions], reach)
     for number, ids in enumerate(pieces[: len(texts)]):
         _extend(row, ids, number, len(row.ids), False)
     start = len(row.ids)
@@ -97,7 +113,8 @@ def collate(rows: list[Row]) -> Batch:
 
     return Batch(
         pad([r.ids for r in rows], 0), pad([r.segment for r in rows], -1), pad([r.position for r in rows], 0),
-        pad([r.label for r in rows], 0).bool(), torch.tensor([r.separate for r in rows]), [r.families for r in rows],
+        pad([r.label for r in rows], 0).bool(), torch.tensor([r.reach != "alone" for r in rows]),
+        torch.tensor([r.reach == "full" for r in rows]), [r.families for r in rows],
     )  # fmt: skip
 
 
@@ -130,8 +147,8 @@ class Questions:
     def _row(self, level: Level) -> Row:
         while True:
             context = make_context(self._rng, level)
-            separate = context.separable and self._rng.random() < 0.6
-            row = make_row(self._rng, self._encode, context, level.wordings, separate, 10)
+            reach = self._rng.choices(_REACH, (0.4, 0.3, 0.3))[0] if context.separable else "full"
+            row = make_row(self._rng, self._encode, context, level.wordings, reach, 10)
             if row.families and len(row.ids) <= level.tokens + 160:
                 return row
 
@@ -158,5 +175,5 @@ def repeat_batch(rng: random.Random, size: int, tokens: int) -> Batch:
         again = rng.sample(segments, len(segments))
         ids = [*first, *(t for s in again for t in s)]
         label = [False] * len(first) + [i > 0 for s in again for i in range(len(s))]
-        rows.append(Row(ids, [0] * len(ids), list(range(len(ids))), label, [], False))
+        rows.append(Row(ids, [0] * len(ids), list(range(len(ids))), label, [], "full"))
     return collate(rows)

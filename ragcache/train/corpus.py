@@ -105,7 +105,8 @@ class _Writer:
             paragraphs = [f"# {heading}" if suffix == "md" else heading]
             for relation, subject, value in facts[start : start + size]:
                 said = self.rng.choice(relation.says).format(s=subject, o=value)
-                paragraphs.append(" ".join([*self._idle(self.rng.randint(0, 1)), said, *self._idle(self.rng.randint(1, 2))]))
+                before, after = self._idle(self.rng.randint(0, 1)), self._idle(self.rng.randint(1, 2))
+                paragraphs.append(" ".join([*before, said, *after]))
                 self.facts.append(_Fact(relation, subject, value, document, (said,)))
             self.documents[document] = "\n\n".join(paragraphs) + "\n"
 

@@ -44,9 +44,13 @@ def hidden_states(
     for layer in range(config.num_hidden_layers):
         w = _Layer(weights, f"model.layers.{layer}.", dtype)
         x = x + _attend(w, config, x, bias.to(dtype), rope)
-        up = F.linear(_Norm.apply(x, config.rms_norm_eps), w.fused("mlp.", ("gate", "up"), "post_attention_layernorm"))
-        x = x + F.linear(_SwiGLU.apply(up), w.cast("mlp.down_proj.weight"))
-    out: Tensor = _Norm.apply(x, config.rms_norm_eps) * weights["model.norm.weight"].to(dtype)
+        up = F.linear(_call(_Norm, x, config.rms_norm_eps), w.fused("mlp.", ("gate", "up"), "post_attention_layernorm"))
+        x = x + F.linear(_call(_SwiGLU, up), w.cast("mlp.down_proj.weight"))
+    return _call(_Norm, x, config.rms_norm_eps) * weights["model.norm.weight"].to(dtype)
+
+
+def _call(function: type[torch.autograd.Function], *inputs: Any) -> Tensor:
+    out: Tensor = function.apply(*inputs)  # type: ignore[no-untyped-call]
     return out
 
 
@@ -73,11 +77,11 @@ def _attend(w: _Layer, config: LlamaConfig, x: Tensor, bias: Tensor, rope: tuple
     heads, kv, dim = config.num_attention_heads, config.num_key_value_heads, config.head_dim
     qkv_bias = w.maybe("self_attn.q_proj.bias", "self_attn.k_proj.bias", "self_attn.v_proj.bias")
     y = F.linear(
-        _Norm.apply(x, config.rms_norm_eps), w.fused("self_attn.", ("q", "k", "v"), "input_layernorm"), qkv_bias
+        _call(_Norm, x, config.rms_norm_eps), w.fused("self_attn.", ("q", "k", "v"), "input_layernorm"), qkv_bias
     ).view(b, t, heads + 2 * kv, dim)
-    qk = _Rope.apply(y[:, :, : heads + kv], *rope).transpose(1, 2)  # (B, H + KV, T, D)
+    qk = _call(_Rope, y[:, :, : heads + kv], *rope).transpose(1, 2)  # (B, H + KV, T, D)
     q, k, v = qk[:, :heads] * dim**-0.5, qk[:, heads:], y[:, :, heads + kv :].transpose(1, 2)
-    out = _Attention.apply(q.reshape(b * kv, -1, dim), k.reshape(b * kv, t, dim), v.reshape(b * kv, t, dim), bias, b)
+    out = _call(_Attention, q.reshape(b * kv, -1, dim), k.reshape(b * kv, t, dim), v.reshape(b * kv, t, dim), bias, b)
     out = out.view(b, heads, t, dim).transpose(1, 2).reshape(b, t, heads * dim)
     return F.linear(out, w.cast("self_attn.o_proj.weight"), w.maybe("self_attn.o_proj.bias"))
 
@@ -115,8 +119,8 @@ class _Norm(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, eps: float) -> Tensor:
         norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True, dtype=torch.float32)
-        scale = (norm.square_() / x.shape[-1] + eps).rsqrt_().to(x.dtype)
-        y = x * scale
+        scale: Tensor = (norm.square_() / x.shape[-1] + eps).rsqrt_().to(x.dtype)
+        y: Tensor = x * scale
         ctx.save_for_backward(y, scale)
         return y
 

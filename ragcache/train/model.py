@@ -7,7 +7,9 @@ from transformers import LlamaConfig, LlamaForCausalLM
 _LOOK_BACK = {0: (1, 2, 3, 4), 1: (1, 2)}  # layer -> distances its first heads start by looking back
 
 
-def new_reader(vocabulary: int, seed: int = 0, hidden: int = 192, layers: int = 8, inner: int = 512) -> LlamaForCausalLM:
+def new_reader(
+    vocabulary: int, seed: int = 0, hidden: int = 192, layers: int = 8, inner: int = 512
+) -> LlamaForCausalLM:
     """Return an untrained reader.
 
     Parameters

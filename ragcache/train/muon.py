@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 class Muon:
-    """Momentum whose matrix updates are orthogonalised by five Newton–Schulz steps.
+    """Momentum whose matrix updates are orthogonalised by five Newton-Schulz steps.
 
     Parameters
     ----------
@@ -47,9 +47,9 @@ class Muon:
 
 def orthogonalise(stack: Tensor) -> Tensor:
     """Return matrices with singular values near 1 and the singular vectors of `stack`, (n, rows <= columns)."""
-    x = stack.bfloat16()
+    x: Tensor = stack.bfloat16()
     x = x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)
     for _ in range(5):
         a = x @ x.mT
-        x = 3.4445 * x + (-4.7750 * a + 2.0315 * (a @ a)) @ x
+        x = 3.4445 * x + torch.bmm(-4.7750 * a + 2.0315 * torch.bmm(a, a), x)
     return x

@@ -38,9 +38,9 @@ TAIL = (
     "fi gor ham is jen kil lan mon ner os pra quil ros sim tes um ver win yas zu"
 ).split()
 TOPIC = (
-    "Travel Parking Laptop Hotel Training Meeting Badge Visitor Overtime Printing Holiday Canteen Bicycle Phone Storage "
-    "Cleaning Shipping Safety Archive Guest Housing Sickness Gift Music Garden Tool Uniform Ladder Key Energy Heating "
-    "Waste Coffee Delivery Password Backup Camera Drone Taxi Flight"
+    "Travel Parking Laptop Hotel Training Meeting Badge Visitor Overtime Printing Holiday Canteen Bicycle Phone "
+    "Storage Cleaning Shipping Safety Archive Guest Housing Sickness Gift Music Garden Tool Uniform Ladder Key "
+    "Energy Heating Waste Coffee Delivery Password Backup Camera Drone Taxi Flight"
 ).split()
 MATERIAL = (
     "copper glass wood steel paper cotton marble rubber silk wool clay gold salt sand oil wax tin zinc leather bronze "

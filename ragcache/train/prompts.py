@@ -28,8 +28,8 @@ _PIECES = tuple(
 )
 _LINE = "-" * 21
 _BELOW = tuple(
-    Wording(f"<|bos|>{system}<|user|>{text}\n{_LINE}\n", f"{_LINE}\n{rule}\nQuery: {{q}}", "\nAnswer:<|end|><|assistant|>")
-    for system in ("", f"<|system|>{SYSTEM}<|end|>")
+    Wording(f"<|bos|>{who}<|user|>{text}\n{_LINE}\n", f"{_LINE}\n{rule}\nQuery: {{q}}", "\nAnswer:<|end|><|assistant|>")
+    for who in ("", f"<|system|>{SYSTEM}<|end|>")
     for text in ("Context information is below.", "Here is some context.")
     for rule in (
         "Use the context information and no prior knowledge to answer the query.",

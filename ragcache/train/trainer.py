@@ -189,17 +189,17 @@ class Trainer:
     # -- how well ------------------------------------------------------------------------------------------------
     @torch.no_grad()
     def evaluate(self, contexts: int = 64) -> dict[str, float]:
-        """Teacher-forced exact match per family on held-out names; `…/alone` where no chunk sees another."""
+        """Teacher-forced exact match per family on held-out names; `…/chunkwise` where no chunk sees another."""
         sums: dict[str, list[float]] = {}
         level = LEVELS[max(0, self.progress.level)]
-        for separate in (False, True):
+        for reach in ("full", "prefixed"):
             rng = random.Random(77)
             for _ in range(contexts // 4):
-                rows = [make_row(rng, self._encode, make_context(rng, level, True), 0.0, separate, 8) for _ in range(4)]
+                rows = [make_row(rng, self._encode, make_context(rng, level, True), 0.0, reach, 8) for _ in range(4)]
                 batch = collate(rows)
                 at = batch.label.flatten().nonzero()[:, 0]
                 for family, share in exact_match(batch, self._logits(self._hidden(batch)[at - 1]), at).items():
-                    sums.setdefault(family + "/alone" * separate, []).append(share)
+                    sums.setdefault(family + "/chunkwise" * (reach != "full"), []).append(share)
         return {k: round(sum(v) / len(v), 3) for k, v in sorted(sums.items())}
 
     # -- files ---------------------------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ def exact_match(batch: Batch, logits: Tensor, at: Tensor) -> dict[str, float]:
     width = batch.ids.shape[1]
     sums: dict[str, list[bool]] = {}
     key = (at // width) * 100_000 + segment[at]
-    answers, place = key.unique(return_inverse=True)
+    answers, place = torch.unique(key, return_inverse=True)
     missed = torch.zeros(len(answers)).index_add_(0, place, wrong.float())
     for code, bad in zip(answers.tolist(), missed.tolist(), strict=True):
         row, branch = divmod(code, 100_000)

@@ -81,19 +81,19 @@ class _Fact:
 
 def idle_sentence(rng: random.Random) -> str:
     """Return a sentence which answers nothing."""
-    who = rng.choice(("The team", "Somebody", "A visitor", "The night shift", "One of the guests", "Nobody", "The board",
-                      "A neighbour", "The committee", "An old friend", "Everyone", "The new intern"))  # fmt: skip
+    who = rng.choice(("The team", "Somebody", "A visitor", "The night shift", "One of the guests", "Nobody",
+                      "The board", "A neighbour", "The committee", "An old friend", "Everyone", "The new intern"))  # fmt: skip
     did = rng.choice((
         "had lunch", "left early", "asked for more coffee", "looked at the plans", "talked about the weather",
         f"painted a door {rng.choice(COLOUR)}", f"lost a {rng.choice(THING)}", f"cleaned the {rng.choice(ROOM)}",
         f"ordered some {rng.choice(MATERIAL)}", "read the minutes", "waited for the train", "closed the windows",
         f"mentioned the {rng.choice(TOPIC).lower()} forms", "was pleased with the results", "took a long break",
     ))  # fmt: skip
-    when = rng.choice(("today", "last week", f"in {rng.choice(MONTH)}", "again", "on Tuesday", "after the meeting",
-                       "before noon", "as usual", "for a while", "without a word"))  # fmt: skip
-    plain = ("The meeting took an hour.", "It rained for a while.", "The street was quiet.", "More details will follow.",
-             "The report was short.", "There were few questions.", "The work goes on as planned.",
-             "Minutes were taken.", "The next review is open.", "All changes are kept on file.")  # fmt: skip
+    when = rng.choice(("today", "last week", f"in {rng.choice(MONTH)}", "again", "on Tuesday",
+                       "after the meeting", "before noon", "as usual", "for a while", "without a word"))  # fmt: skip
+    plain = ("The meeting took an hour.", "It rained for a while.", "The street was quiet.",
+             "More details will follow.", "The report was short.", "There were few questions.",
+             "The work goes on as planned.", "Minutes were taken.", "The next review is open.", "All changes are kept on file.")  # fmt: skip
     return rng.choice(plain) if rng.random() < 0.25 else f"{who} {did} {when}."
 
 
@@ -118,6 +118,7 @@ class World:
         self._where: dict[int, tuple[int, int]] = {}
         self._family: dict[int, str] = {}
         self._header: dict[int, tuple[int, int]] = {}
+        self._places: dict[int, list[tuple[int, int]]] = {}  # question -> (stream, chunk within it)
 
     # -- what is true -------------------------------------------------------------------------------------------
     def table(self, kind: str, subjects: int, relations: int, known: dict[str, list[str]]) -> list[_Fact]:
@@ -221,7 +222,7 @@ class World:
         return self._question(self.rng.choice(forms).format(s=fact.subject), fact.value, family, gold)
 
     def ask_twice(self) -> list[Question]:
-        """Questions whose answer takes two facts: `the lead of X` → that person's town, `the project Y leads` → its base."""
+        """Questions whose answer takes two facts: where the lead of X lives, when the project that Y leads starts."""
         out = []
         facts = [f for f in self.facts if self._family[id(f)] == "fact"]
         for first in facts:
@@ -234,7 +235,8 @@ class World:
                     continue
                 ask = self.rng.choice(second.relation.asks[: self.level.forms])
                 text = ask.replace("the {s}", "{s}").format(s=np)
-                out.append(self._question(text, second.value, "twohop", [self._where[id(first)], self._where[id(second)]]))
+                places = [self._where[id(first)], self._where[id(second)]]
+                out.append(self._question(text, second.value, "twohop", places))
         return out
 
     def ask_in_vain(self) -> Question | None:
@@ -249,13 +251,14 @@ class World:
 
     def _question(self, text: str, answer: str, family: str, places: list[tuple[int, int]]) -> Question:
         question = Question(text[0].upper() + text[1:], answer, family)
-        question.gold = places  # type: ignore[assignment]  # (stream, chunk) until the chunks are in order
+        self._places[id(question)] = places
         return question
 
     # -- order --------------------------------------------------------------------------------------------------
     def finish(self, questions: list[Question]) -> Context:
         """Interleave the streams, each in its own order, and turn places into chunk numbers."""
-        heads, chunks, number = [0] * len(self.units), [], {}
+        heads, chunks = [0] * len(self.units), list[str]()
+        number: dict[tuple[int, int], int] = {}
         order = [i for i, unit in enumerate(self.units) for _ in unit]
         self.rng.shuffle(order)
         for i in order:
@@ -263,7 +266,7 @@ class World:
             chunks.append(self._join(self.units[i][heads[i]]))
             heads[i] += 1
         for q in questions:
-            q.gold = sorted({number[place] for place in q.gold})  # type: ignore[index]
+            q.gold = sorted({number[place] for place in self._places[id(q)]})
         self.rng.shuffle(questions)
         return Context(chunks, questions, not self._header)
 

@@ -1,0 +1,64 @@
+import random
+
+import pytest
+import torch
+
+from ragcache.train.batches import Encoder, Questions, collate, make_row, repeat_batch
+from ragcache.train.curriculum import LEVELS
+from ragcache.train.tokens import build_tokenizer
+from ragcache.train.worlds import make_context
+
+
+@pytest.fixture(scope="module")
+def encode():
+    return Encoder(build_tokenizer(600))
+
+
+def _seen(encode, reach):
+    context = make_context(random.Random(5), LEVELS[4])
+    batch = collate([make_row(random.Random(5), encode, context, 0.0, reach, 4)])
+    return batch, batch.bias()[0, 0] == 0
+
+
+def test_questions_see_the_context_but_not_each_other(encode):
+    batch, seen = _seen(encode, "full")
+    segment = batch.segment[0]
+    first, second = (segment == 10_000).nonzero()[-1, 0], (segment == 10_001).nonzero()[-1, 0]
+    context = segment < 10_000
+    assert seen[first, context].all()
+    assert seen[second, context].all()
+    assert not seen[second, segment == 10_000].any()
+    assert batch.position[0, (segment == 10_001).nonzero()[0, 0]] == context.sum()
+
+
+@pytest.mark.parametrize(("reach", "prefix"), [("prefixed", True), ("alone", False)])
+def test_a_separate_chunk_sees_itself_and_at_most_the_prefix(encode, reach, prefix):
+    batch, seen = _seen(encode, reach)
+    segment = batch.segment[0]
+    last = (segment == 3).nonzero()[-1, 0]
+    assert seen[last, segment == 3].all()
+    assert seen[last, segment == 0].all() == prefix
+    assert not seen[last, (segment == 1) | (segment == 2)].any()
+    assert seen[(segment == 10_000).nonzero()[-1, 0], segment < 10_000].all()
+
+
+def test_labels_are_the_answers_and_their_end(encode):
+    context = make_context(random.Random(5), LEVELS[4])
+    row = make_row(random.Random(5), encode, context, 0.0, "full", 1)
+    labelled = [i for i, label in zip(row.ids, row.label, strict=True) if label]
+    assert labelled == [*encode([" " + context.questions[0].answer])[0], encode.end]
+
+
+def test_batches_hold_about_the_asked_number_of_tokens(encode):
+    stream = Questions(encode, random.Random(0), 2048)
+    for _ in range(5):
+        batch = stream.next(LEVELS, 4)
+        assert batch.ids.numel() <= max(2048, batch.ids.shape[1])
+
+
+def test_repeat_batches_can_be_predicted_from_their_first_half(encode):
+    batch = repeat_batch(random.Random(0), 500, 512)
+    row, label = batch.ids[0].tolist(), batch.label[0].tolist()
+    pairs = set(zip(row[: len(row) // 2 + 6], row[1 : len(row) // 2 + 7], strict=True))
+    assert all((row[i - 1], row[i]) in pairs for i, wanted in enumerate(label) if wanted)
+    assert torch.equal(batch.bias()[0, 0] == 0, torch.ones(len(row), len(row), dtype=torch.bool).tril())
