@@ -6,6 +6,7 @@ the way back is a miss with its reason, never a wrong KV.
 
 import hashlib
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,10 +126,13 @@ class Index:
             Whatever JSON can hold.
         """
         document = hashlib.sha256(source.encode()).hexdigest()[:16]
-        rows = [
-            ChunkRow(f"{document}-{n:04d}-{_short(text)}", document, n, text, self._ids(text), start, end)
-            for n, (text, start, end) in enumerate(pieces)
-        ]
+        seen = Counter[str]()
+        rows = []
+        for ordinal, (text, start, end) in enumerate(pieces):
+            # By content, so that a chunk keeps its KV when text is put before it; equal texts are numbered.
+            name = f"{document}-{_short(text)}-{seen[text]}"
+            seen[text] += 1
+            rows.append(ChunkRow(name, document, ordinal, text, self._ids(text), start, end))
         self._forget(self.catalog.put_document(DocumentRow(document, source, digest, dict(metadata)), rows))
 
     def remove(self, source: str) -> list[str]:

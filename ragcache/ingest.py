@@ -145,13 +145,16 @@ class Ingestion:
         self.progress("documents", len(files), len(files))
         if len(changes.errors) == len(files):
             raise UnreadableDocument(changes.errors[0])
-        changes.removed = sum(self._remove(source) for source in known if _gone(source, paths))
+        gone = [source for source in known if _gone(source, paths)]
+        for source in gone:
+            self._remove(source)
+        changes.removed = len(gone)
         return changes
 
     def _put(self, path: Path, splitter: Splitter) -> None:
         document = load(path)
         pieces = splitter.split(document.text, markdown=document.metadata["format"] in MARKDOWN)
-        self._remove(document.source)  # vectors first: none may outlive its chunk
+        self._drop_vectors(document.source)  # before the chunks: no vector may outlive its own
         self.index.put(
             document.source,
             document.digest,
@@ -159,13 +162,14 @@ class Ingestion:
             {**document.metadata, "chunk_tokens": self.chunk_tokens},
         )
 
-    def _remove(self, source: str) -> bool:
-        row = self.index.catalog.document_by_source(source)
-        if row is None:
-            return False
-        self.vectors.delete([chunk.id for chunk in self.index.catalog.chunks_of(row.id)])
+    def _remove(self, source: str) -> None:
+        self._drop_vectors(source)
         self.index.remove(source)
-        return True
+
+    def _drop_vectors(self, source: str) -> None:
+        row = self.index.catalog.document_by_source(source)
+        if row is not None:
+            self.vectors.delete([chunk.id for chunk in self.index.catalog.chunks_of(row.id)])
 
     def _encode(self, encoders: Iterable[Encoder], encoded: dict[str, int]) -> None:
         for encoder in {e.recipe: e for e in encoders}.values():

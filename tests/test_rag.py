@@ -1,0 +1,166 @@
+"""The whole way: files in, answers out, restart and change in between, on real Chroma and the real embedder."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import byte_tokenizer, tiny_model
+
+from ragcache import RagCache
+from ragcache.errors import (
+    EmptyIndex,
+    IndexMismatch,
+    InvalidArgument,
+    MissingEncoding,
+    NoDocuments,
+    UnreadableDocument,
+)
+from ragcache.model.decode import Sampling
+
+SHORT = Sampling(max_new_tokens=4)
+PAGES = {
+    "bridge.md": "# The bridge\n\nThe bridge was built in 1931. It is painted green. Two brothers designed it together.",
+    "harbour.txt": "The harbour master counts the boats every spring. He writes the number into a blue book.",
+    "mill.html": "<html><title>Mill</title><body><p>The mill grinds rye on Mondays.</p></body></html>",
+}
+
+
+@pytest.fixture(scope="session")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Tiny Qwen2 and Llama checkpoints on disk, with a tokenizer, as a user would have them."""
+    folders = {}
+    for name in ("qwen2", "llama"):
+        folders[name] = tmp_path_factory.mktemp(name)
+        tiny_model(name).save_pretrained(folders[name])
+        byte_tokenizer().save_pretrained(folders[name])
+    return folders
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> Path:
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    for name, text in PAGES.items():
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.fixture
+def rag(tmp_path: Path, checkpoints: dict[str, Path], documents: Path) -> Iterator[RagCache]:
+    with RagCache.open(tmp_path / "index", model=str(checkpoints["qwen2"])) as rag:
+        rag.ingest(documents, methods=["fusionrag", "naive"])
+        yield rag
+
+
+def test_a_question_is_answered_from_cached_chunks(rag: RagCache) -> None:
+    answer = rag.ask("What colour is the bridge?", top_k=3, sampling=SHORT)
+    assert Path(answer.sources[0].source).name == "bridge.md"
+    assert answer.sources[0].score is not None
+    assert answer.sources[0].score > answer.sources[-1].score  # type: ignore[operator]
+    assert {c.cache for c in answer.report.chunks} <= {"hit", "exact"}
+    assert answer.report.ms.retrieve > 0
+    shown = answer.as_dict()
+    fields = "answer question model method recompute chunks tokens charged charged_flops ms compare"
+    assert set(fields.split()) <= set(shown)
+    assert set(shown["tokens"]) == {"context", "question", "reused", "recomputed", "charged"}
+    assert set(shown["ms"]) == {"retrieve", "load", "place", "select", "prefill", "first_token", "total"}
+    assert {"id", "source", "tokens", "cache", "reason"} <= set(shown["chunks"][0])
+
+
+def test_an_index_remembers_its_model_method_and_sizes(rag: RagCache, tmp_path: Path) -> None:
+    before = rag.ask("What colour is the bridge?", sampling=SHORT)
+    rag.close()
+    with RagCache.open(tmp_path / "index", create=False) as again:
+        after = again.ask("What colour is the bridge?", sampling=SHORT)
+    assert (before.text, before.model, before.report.method) == (after.text, after.model, after.report.method)
+    assert {c.cache for c in after.report.chunks} <= {"hit", "exact"}
+
+
+def test_another_model_refuses_the_index(rag: RagCache, tmp_path: Path, checkpoints: dict[str, Path]) -> None:
+    with pytest.raises(IndexMismatch, match=r"qwen2.*llama"):
+        RagCache.open(tmp_path / "index", model=str(checkpoints["llama"]))
+
+
+def test_re_ingesting_changes_only_what_changed(rag: RagCache, documents: Path) -> None:
+    chunks = rag.stats()["chunks"]
+    same = rag.ingest(documents)
+    assert (same.unchanged, same.added, same.changed, same.removed, same.encoded) == (3, 0, 0, 0, {})
+    (documents / "bridge.md").write_text("# The bridge\n\nThe bridge was repainted. It is painted purple now.")
+    (documents / "mill.html").unlink()
+    report = rag.ingest(documents)
+    assert (report.unchanged, report.changed, report.removed) == (1, 1, 1)
+    assert rag.stats()["chunks"] == chunks - 1
+    found = rag.retrieve("What colour is the bridge?", top_k=3)
+    assert any("purple" in chunk.text for chunk in found)
+    assert not any("green" in chunk.text or "rye" in chunk.text for chunk in found)
+    answer = rag.ask("What colour is the bridge?", sampling=SHORT)
+    assert all(c.cache != "miss" for c in answer.report.chunks)
+
+
+def test_a_new_document_with_another_method_adds_its_encoding(rag: RagCache, documents: Path) -> None:
+    with pytest.raises(MissingEncoding, match="ragcache ingest --method link0"):
+        rag.ask("What colour is the bridge?", method="link0", sampling=SHORT)
+    report = rag.ingest(documents, methods=["link0"])
+    assert report.encoded == {"sink(tokens=4)": 3}
+    assert rag.ask("What colour is the bridge?", method="link0", sampling=SHORT).report.cached == 3
+
+
+def test_vectors_lost_in_a_kill_are_made_again(rag: RagCache, documents: Path) -> None:
+    rag._vectors.delete(rag._vectors.ids())
+    with pytest.raises(EmptyIndex):
+        rag.ask("What colour is the bridge?")
+    rag.ingest(documents)
+    assert len(rag.retrieve("What colour is the bridge?", top_k=9)) == 3
+
+
+def test_a_plan_writes_nothing(tmp_path: Path, checkpoints: dict[str, Path], documents: Path) -> None:
+    with RagCache.open(tmp_path / "index", model=str(checkpoints["qwen2"])) as rag:
+        plan = rag.plan(documents, methods=["fusionrag", "naive"])
+        assert (plan.documents, plan.chunks) == (3, 3)
+        assert plan.bytes == plan.bytes_per_token * plan.tokens * 3, "alone, pass A and pass B"
+        assert plan.seconds > 0
+        assert plan.break_even_questions > 0
+        assert rag.stats()["chunks"] == 0
+        with pytest.raises(EmptyIndex, match="ragcache ingest"):
+            rag.ask("Anything?")
+
+
+def test_unreadable_files_do_not_stop_the_rest(rag: RagCache, documents: Path) -> None:
+    (documents / "junk.txt").write_bytes(os.urandom(4000))
+    (documents / "empty.md").write_text("")
+    (documents / "image.png").write_bytes(b"\x89PNG")
+    report = rag.ingest(documents)
+    assert len(report.errors) == 2
+    assert [Path(path).name for path in report.skipped] == ["image.png"]
+    assert rag.stats()["chunks"] == 3
+
+
+def test_nothing_to_ingest_is_an_error(rag: RagCache, tmp_path: Path) -> None:
+    (tmp_path / "nothing").mkdir()
+    with pytest.raises(NoDocuments):
+        rag.ingest(tmp_path / "nothing")
+    (tmp_path / "nothing" / "empty.txt").write_text(" ")
+    with pytest.raises(UnreadableDocument, match="empty"):
+        rag.ingest(tmp_path / "nothing")
+
+
+def test_bad_values_are_refused(rag: RagCache, tmp_path: Path) -> None:
+    with pytest.raises(EmptyIndex, match="there is no index"):
+        RagCache.open(tmp_path / "elsewhere", create=False)
+    with pytest.raises(InvalidArgument, match="top_k is 0"):
+        rag.ask("What?", top_k=0)
+    with pytest.raises(InvalidArgument, match="blank"):
+        rag.ask(" ")
+    with pytest.raises(InvalidArgument, match="chunk_tokens is 1"):
+        rag.ingest(tmp_path / "documents", chunk_tokens=1)
+    with pytest.raises(InvalidArgument, match="embedded by"):
+        RagCache.open(tmp_path / "index", embedder="another/embedder")
+
+
+def test_chunks_keep_to_the_size_asked_for(rag: RagCache, documents: Path) -> None:
+    rag.ingest(documents, chunk_tokens=40)
+    lengths = [len(row.token_ids) for row in rag.index.catalog.all_chunks()]
+    assert max(lengths) <= 40
+    assert len(lengths) > 3
+    assert rag.chunk_tokens == 40
