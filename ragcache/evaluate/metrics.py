@@ -1,0 +1,68 @@
+"""How good an answer is, and how sure a difference is."""
+
+import re
+import string
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+RESAMPLES = 2000
+
+
+def normalise(text: str) -> str:
+    """Lower case without punctuation, articles and surplus white space, as SQuAD's scorer has it (1606.05250)."""
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def agrees(answer: str, other: str) -> bool:
+    """Whether two answers are the same once normalised; with full prefill's answer, this is agreement."""
+    return normalise(answer) == normalise(other)
+
+
+def exact_match(answer: str, accepted: Sequence[str]) -> float:
+    """1.0 where the answer is one of those accepted, else 0.0."""
+    return float(any(agrees(answer, gold) for gold in accepted))
+
+
+def token_f1(answer: str, accepted: Sequence[str]) -> float:
+    """Harmonic mean of precision and recall over words, the best over the accepted answers; in [0, 1]."""
+    return max((_f1(normalise(answer).split(), normalise(gold).split()) for gold in accepted), default=0.0)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean and the range that holds 95 % of its resampled means."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def bootstrap(differences: ArrayLike, *, seed: int = 0, resamples: int = RESAMPLES) -> Interval:
+    """Paired bootstrap of a mean difference: questions are drawn with replacement, percentiles 2.5 and 97.5.
+
+    Parameters
+    ----------
+    differences : array_like, (questions,)
+        One score minus the other, question by question; at least one.
+    seed : int
+        Of the draws.
+    resamples : int
+        Number of draws.
+    """
+    values = np.asarray(differences, dtype=np.float64)
+    draws = np.random.default_rng(seed).integers(0, values.size, size=(resamples, values.size))
+    low, high = np.percentile(values[draws].mean(axis=1), [2.5, 97.5])
+    return Interval(float(values.mean()), float(low), float(high))
+
+
+def _f1(words: Sequence[str], gold: Sequence[str]) -> float:
+    if not words or not gold:
+        return float(words == gold)
+    shared = sum((Counter(words) & Counter(gold)).values())
+    return 2 * shared / (len(words) + len(gold))
