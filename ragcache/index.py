@@ -135,14 +135,11 @@ class Index:
             rows.append(ChunkRow(name, document, ordinal, text, self._ids(text), start, end))
         self._forget(self.catalog.put_document(DocumentRow(document, source, digest, dict(metadata)), rows))
 
-    def remove(self, source: str) -> list[str]:
-        """Remove a document, its chunks, and every KV that carries its content; returns the ids of its chunks."""
+    def remove(self, source: str) -> None:
+        """Remove a document, its chunks, and every KV that carries its content."""
         row = self.catalog.document_by_source(source)
-        if row is None:
-            return []
-        chunks = [chunk.id for chunk in self.catalog.chunks_of(row.id)]
-        self._forget(self.catalog.remove_document(row.id))
-        return chunks
+        if row is not None:
+            self._forget(self.catalog.remove_document(row.id))
 
     def chunks(self, ids: Sequence[str]) -> list[Chunk]:
         """Chunks by id, in the order asked for; those that are gone are left out."""

@@ -20,7 +20,7 @@ from ragcache.model.decode import Sampling
 
 SHORT = Sampling(max_new_tokens=4)
 PAGES = {
-    "bridge.md": "# The bridge\n\nThe bridge was built in 1931. It is painted green. Two brothers designed it together.",
+    "bridge.md": "# The bridge\n\nThe bridge was built in 1931. It is painted green. Two brothers designed it.",
     "harbour.txt": "The harbour master counts the boats every spring. He writes the number into a blue book.",
     "mill.html": "<html><title>Mill</title><body><p>The mill grinds rye on Mondays.</p></body></html>",
 }
