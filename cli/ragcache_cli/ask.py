@@ -1,0 +1,96 @@
+"""`ragcache ask`: one question, answered from cached chunks."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ragcache_cli.options import DEFAULT_INDEX, AsJson, IndexPath, Model
+from ragcache_cli.terminal import note, say, say_json, short, table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ragcache.report import Answer
+
+
+def ask(
+    question: Annotated[str, typer.Argument(help="The question, in quotes.")],
+    index: IndexPath = DEFAULT_INDEX,
+    top_k: Annotated[
+        int | None, typer.Option(metavar="N", help="Chunks to retrieve; without it the index's own number.")
+    ] = None,
+    method: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A row of `ragcache methods`; without it the index's own.")
+    ] = None,
+    recompute: Annotated[
+        float | None,
+        typer.Option(metavar="R", help="Share of the reused tokens to recompute, 0 to 1; without it the method's own."),
+    ] = None,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Measure a stock full prefill of the same prompt too.")
+    ] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Say what happened to each chunk.")] = False,
+    max_new_tokens: Annotated[
+        int | None, typer.Option(metavar="N", help="Most tokens of the answer (128 without it).")
+    ] = None,
+    model: Model = None,
+    as_json: AsJson = False,
+) -> None:
+    """Answer a question; print the answer, its sources, and what was reused.
+
+    With `--compare` the answer is not streamed, since both ways are measured after a warm-up of each.
+    """
+    from ragcache.methods import find
+    from ragcache.model.decode import Sampling
+    from ragcache.rag import RagCache
+
+    if method is not None:
+        find(method).budget(recompute)  # before minutes are spent on loading a model
+    sampling = None if max_new_tokens is None else Sampling(max_new_tokens=max_new_tokens)
+    with RagCache.open(index, model=model, create=False) as rag:
+        if as_json or compare:
+            answer = rag.ask(
+                question, top_k=top_k, method=method, recompute=recompute, compare=compare, sampling=sampling
+            )
+        else:
+            stream = rag.stream(question, top_k=top_k, method=method, recompute=recompute, sampling=sampling)
+            _print_pieces(stream)
+            answer = stream.answer
+    if as_json:
+        say_json(answer.as_dict())
+        return
+    if compare:
+        say(answer.text)
+    _show(answer, explain=explain)
+
+
+def _print_pieces(pieces: "Iterable[str]") -> None:
+    """Print as they come, without the white space that models like to begin with."""
+    begun = False
+    for piece in pieces:
+        text = piece if begun else piece.lstrip()
+        begun = begun or bool(text)
+        typer.echo(text, nl=False)
+    typer.echo()
+
+
+def _show(answer: "Answer", *, explain: bool) -> None:
+    say("\nSources")
+    for number, source in enumerate(answer.sources, start=1):
+        similarity = "    " if source.score is None else f"{source.score:.2f}"
+        say(f"  {number}  {similarity}  {short(source.source)}")
+    if explain:
+        _explain(answer)
+    say(f"\n{answer.report.line(answer.comparison)}")
+    if answer.comparison and not answer.comparison.same_answer:
+        say(f"full prefill answers otherwise: {answer.comparison.full_prefill_answer}")
+    for degradation in answer.report.notes:
+        note(degradation)
+
+
+def _explain(answer: "Answer") -> None:
+    rows = [
+        (n, short(c.source), c.cache, c.reason, c.left or None, c.tokens, c.recomputed, round(c.ms, 1))
+        for n, c in enumerate(answer.report.chunks, start=1)
+    ]
+    table(("#", "source", "state", "KV, or the reason for none", "made behind", "tokens", "recomputed", "ms"), rows)

@@ -1,0 +1,94 @@
+"""`ragcache demo`: the bundled corpus and reader, from nothing to checked answers."""
+
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ragcache_cli.options import AsJson
+from ragcache_cli.terminal import note, say, say_json, short
+
+if TYPE_CHECKING:
+    from ragcache.bundled import CorpusQuestion
+    from ragcache.rag import RagCache
+    from ragcache.report import Answer
+
+# The row and share that the committed benchmark of the bundled reader shows to be best.
+METHOD = "fusionrag"
+RECOMPUTE: float | None = None  # the row's own
+#: Ids in the bundled questions; q151 and later are two-hop.
+QUESTIONS = ("q001", "q004", "q005", "q006", "q151", "q152")
+COMPARED = "q001"
+
+_NEXT = """
+Your own documents:  ragcache ingest PATH…      then  ragcache ask "your question" --explain
+A real model:        ragcache doctor --model Qwen/Qwen2.5-7B-Instruct
+                     ragcache ingest PATH… --model Qwen/Qwen2.5-7B-Instruct --index qwen
+                     ragcache ask "your question" --index qwen --compare"""
+
+
+def demo(
+    index: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep the index here; without it, it is thrown away.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ingest the bundled corpus, ask questions about it, and check the answers.
+
+    Ends with exit code 1 if an answer is wrong.
+    """
+    from ragcache.rag import BUNDLED, RagCache
+
+    with ExitStack() as stack:
+        rag = stack.enter_context(RagCache.open(index or _temporary(stack), model=BUNDLED, method=METHOD))
+        ingested = _ingested(rag)
+        if not as_json:
+            say(f"{ingested['chunks']:,} chunks ingested in {ingested['seconds']:,.0f} s, to be read by {METHOD}\n")
+        asked = [_asked(rag, question, silent=as_json) for question in _chosen()]
+    right = sum(row["right"] for row in asked)
+    if as_json:
+        say_json({"ingest": ingested, "answers": asked, "right": right})
+    else:
+        say(f"{right} of {len(asked)} answers are right\n{_NEXT}")
+    if right < len(asked):
+        note("a wrong answer ends the demo with exit code 1")
+        raise typer.Exit(1)
+
+
+def _temporary(stack: ExitStack) -> Path:
+    from tempfile import TemporaryDirectory
+
+    return Path(stack.enter_context(TemporaryDirectory(prefix="ragcache-")))
+
+
+def _ingested(rag: "RagCache") -> dict[str, Any]:
+    from ragcache import bundled
+    from ragcache_cli.ingest import run
+
+    return asdict(run(rag, [bundled.corpus_path()]))
+
+
+def _chosen() -> "list[CorpusQuestion]":
+    from ragcache import bundled
+
+    known = {question.id: question for question in bundled.questions()}
+    return [known[name] for name in QUESTIONS]
+
+
+def _asked(rag: "RagCache", question: "CorpusQuestion", *, silent: bool) -> dict[str, Any]:
+    from ragcache.evaluate.metrics import exact_match
+
+    answer = rag.ask(question.question, method=METHOD, recompute=RECOMPUTE, compare=question.id == COMPARED)
+    right = bool(exact_match(answer.text, (question.answer,)))
+    if not silent:
+        _show(question, answer, right=right)
+    return {"id": question.id, "kind": question.kind, "gold": question.answer, "right": right, **answer.as_dict()}
+
+
+def _show(question: "CorpusQuestion", answer: "Answer", *, right: bool) -> None:
+    mark = "\u2713" if right else f"\u2717 (it is {question.answer})"
+    say(f"{question.question}  [{question.kind}]\n  {answer.text} {mark}")
+    say(f"  from {', '.join(dict.fromkeys(short(source.source) for source in answer.sources[:3]))}, \u2026")
+    say(f"  {answer.report.line(answer.comparison)}\n")

@@ -1,0 +1,92 @@
+"""`ragcache doctor`: can this model's chunk KV be reused, and at what price?"""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ragcache_cli.options import AsJson
+from ragcache_cli.terminal import note, say, say_json, size, table
+
+if TYPE_CHECKING:
+    from ragcache.model.reader import Reader
+
+
+def doctor(
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Hub id or folder of the model; without it the bundled reader.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Probe a model's rotary layout, check reuse against stock full prefill, and measure what reuse changes.
+
+    Ends with exit code 2 and the reason if the model cannot be served, with 1 if recomputing everything is not full
+    prefill.
+    """
+    findings = _examined(_loaded(model))
+    if as_json:
+        say_json(findings)
+    else:
+        _show(findings)
+    if not findings["full_recompute"]["passed"]:
+        note("recomputing everything does not give full prefill's logits: use --method full with this model")
+        raise typer.Exit(1)
+
+
+def _loaded(model: str | None) -> "Reader":
+    from ragcache import bundled
+    from ragcache.model.reader import Reader
+    from ragcache.rag import BUNDLED
+
+    if model not in (None, BUNDLED):
+        return Reader.load(str(model))
+    reader = Reader.load(str(bundled.reader_path()))
+    reader.name = BUNDLED
+    return reader
+
+
+def _examined(reader: "Reader") -> dict[str, Any]:
+    from ragcache.doctor import check_full_recompute, ladder, layer_groups
+
+    check = check_full_recompute(reader)
+    return {
+        "model": reader.name,
+        "architecture": type(reader.model).__name__,
+        "dtype": str(reader.model.dtype).removeprefix("torch."),
+        "device": str(reader.device),
+        "limit": reader.limit,
+        "bytes_per_token": reader.bytes_per_token,
+        "free_bytes": shutil.disk_usage(Path.cwd()).free,
+        "layers": [asdict(group) for group in layer_groups(reader)],
+        "full_recompute": {**asdict(check), "passed": check.passed},
+        "ladder": [asdict(rung) for rung in ladder(reader)],
+    }
+
+
+def _show(found: dict[str, Any]) -> None:
+    say(f"{found['model']}: {found['architecture']}, {found['dtype']} on {found['device']}")
+    say(f"prompt and answer take at most {found['limit']:,} tokens")
+    say(f"KV takes {size(found['bytes_per_token'])} per token; {size(found['free_bytes'])} are free on this disk")
+    table(
+        ("layers", "rotary layout", "rotated dims", "from dim", "slowest rad/token"),
+        [(_ranges(g["layers"]), g["pairing"], g["dims"], g["offset"], g["slowest"]) for g in found["layers"]],
+    )
+    check = found["full_recompute"]
+    say(
+        f"recompute everything = full prefill: {'yes' if check['passed'] else 'NO'} (largest difference of a logit "
+        f"{check['difference']:.1e}, allowed {check['tolerance']:.1e})"
+    )
+    table(
+        ("a small text, answered from", "KL to full prefill, first token", "same first token"),
+        [(r["name"], f"{r['kl']:.5f}", "yes" if r["same_token"] else "no") for r in found["ladder"]],
+    )
+
+
+def _ranges(layers: Sequence[int]) -> str:
+    """0, 1, 2, 5 as 0-2, 5."""
+    runs = [[n for _, n in run] for _, run in groupby(enumerate(layers), key=lambda pair: pair[1] - pair[0])]
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)

@@ -1,0 +1,150 @@
+"""`ragcache ingest`: documents into an index, every chunk prefilled once."""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import asdict
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ragcache_cli.options import DEFAULT_INDEX, AsJson, IndexPath, Model
+from ragcache_cli.terminal import duration, note, progress, say, say_json, short, size, table
+
+if TYPE_CHECKING:
+    from ragcache.rag import RagCache
+    from ragcache.report import IngestPlan, IngestReport
+
+_LISTED = 5
+
+
+def ingest(
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH...", help="Files and folders: txt, md, html, pdf, docx.")
+    ],
+    index: IndexPath = DEFAULT_INDEX,
+    model: Model = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Make what this row of `ragcache methods` loads; may be given several times. "
+            "Without it the index's own method.",
+        ),
+    ] = None,
+    chunk_tokens: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Most tokens of a chunk; the index remembers it.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would cost; write nothing.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Read documents, split them, and store each chunk's embedding and KV cache.
+
+    Unchanged documents are left alone, changed ones replaced, deleted ones removed. A run that was stopped resumes.
+    """
+    from ragcache.methods import find
+
+    for name in method or ():
+        find(name)  # before minutes are spent on loading a model
+    with ExitStack() as stack:
+        rag = stack.enter_context(_opened(index, model, method, dry_run=dry_run, stack=stack))
+        if rag.model_note:
+            note(rag.model_note)
+        if dry_run:
+            with progress() as report:
+                plan = rag.plan(paths, methods=method, chunk_tokens=chunk_tokens, progress=report)
+            say_json(asdict(plan)) if as_json else _show_plan(plan)
+            return
+        done = run(rag, paths, method, chunk_tokens)
+        say_json({"index": str(index), "model": rag.reader.name, **asdict(done)}) if as_json else _show(done, index)
+
+
+def run(
+    rag: "RagCache", paths: Sequence[Path], methods: Sequence[str] | None = None, chunk_tokens: int | None = None
+) -> "IngestReport":
+    """Ingest with progress bars; say what a fused encoding will cost before it starts."""
+    with progress() as bars:
+        announce = _announcer(rag, paths, methods, chunk_tokens)
+
+        def report(stage: str, done: int, total: int) -> None:
+            announce(stage)
+            bars(stage, done, total)
+
+        return rag.ingest(paths, methods=methods, chunk_tokens=chunk_tokens, progress=report)
+
+
+def _opened(
+    index: Path, model: str | None, methods: Sequence[str] | None, *, dry_run: bool, stack: ExitStack
+) -> "RagCache":
+    """The index, or a new one whose method is the first named; a dry run's new one is thrown away."""
+    from tempfile import TemporaryDirectory
+
+    from ragcache.errors import EmptyIndex
+    from ragcache.rag import RagCache
+
+    try:
+        return RagCache.open(index, model=model, create=False)
+    except EmptyIndex:
+        place = stack.enter_context(TemporaryDirectory()) if dry_run else index
+        return RagCache.open(place, model=model, method=methods[0] if methods else None)
+
+
+def _announcer(
+    rag: "RagCache", paths: Sequence[Path], methods: Sequence[str] | None, chunk_tokens: int | None
+) -> Callable[[str], None]:
+    """Prints the plan once, at the first chunk that has to be encoded, if chunks will be fused with others."""
+    from ragcache.errors import UnreadableDocument
+    from ragcache.methods import find
+
+    encoders = [find(name).encode for name in methods or [rag.method]]
+    waiting = any(encoder is not None and encoder.before is not None for encoder in encoders)
+
+    def announce(stage: str) -> None:
+        nonlocal waiting
+        if waiting and stage.startswith("encode"):
+            waiting = False
+            with suppress(UnreadableDocument):  # the ingestion itself says which
+                plan = rag.plan(paths, methods=methods, chunk_tokens=chunk_tokens)
+                note(
+                    f"{plan.chunks:,} chunks are encoded, then once more behind their neighbours: up to "
+                    f"{duration(plan.seconds)} and {size(plan.bytes)} on disk"
+                )
+
+    return announce
+
+
+def _show_plan(plan: "IngestPlan") -> None:
+    rows = (
+        ("documents", f"{plan.documents:,}"),
+        ("chunks", f"{plan.chunks:,}"),
+        ("tokens", f"{plan.tokens:,}"),
+        ("KV per token", size(plan.bytes_per_token)),
+        ("KV in all", size(plan.bytes)),
+        ("time to encode", f"about {duration(plan.seconds)}"),
+        ("pays off after", f"about {plan.break_even_questions:,.0f} questions"),
+    )
+    table(("would be ingested", ""), rows)
+    _show_skipped(plan.skipped)
+
+
+def _show(report: "IngestReport", index: Path) -> None:
+    for error in report.errors:
+        note(f"not ingested: {error}")
+    _show_skipped(report.skipped)
+    encoded = ", ".join(f"{count:,} {recipe}" for recipe, count in report.encoded.items()) or "nothing new"
+    say(
+        f"documents: {report.added:,} added, {report.changed:,} changed, {report.removed:,} removed, "
+        f"{report.unchanged:,} unchanged"
+    )
+    took = duration(report.seconds)
+    say(f"{report.chunks:,} chunks \u00b7 encoded: {encoded} \u00b7 {size(report.bytes)} in all \u00b7 {took}")
+    where = "" if index == DEFAULT_INDEX else f" --index {quote(str(index))}"
+    note(f'next: ragcache ask "\u2026"{where}')
+
+
+def _show_skipped(files: Sequence[str]) -> None:
+    if files:
+        names = ", ".join(short(file) for file in files[:_LISTED])
+        more = f", \u2026 ({len(files):,} in all)" if len(files) > _LISTED else ""
+        note(f"skipped, since no reader takes them: {names}{more}")

@@ -1,0 +1,54 @@
+"""`ragcache`: the commands, and how they fail."""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from ragcache.errors import RagCacheError
+from ragcache_cli import ask, bench, demo, doctor, ingest, methods, store
+from ragcache_cli.terminal import note, quiet_when_piped
+
+
+class Commands(TyperGroup):
+    """What ragcache raises on purpose is one sentence and exit code 2; anything else is a bug and shows."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except RagCacheError as error:
+            note(f"ragcache: {' '.join(str(error).split())}")
+            raise typer.Exit(2) from error
+        except KeyboardInterrupt as error:
+            note("ragcache: interrupted; whatever was stored is kept, and the same command run again resumes there")
+            raise typer.Exit(130) from error
+
+
+app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app.command("ingest")(ingest.ingest)
+app.command("ask")(ask.ask)
+app.command("methods")(methods.methods)
+app.command("demo")(demo.demo)
+app.command("doctor")(doctor.doctor)
+app.add_typer(store.app, name="store")
+app.add_typer(bench.app, name="bench")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"ragcache {version('ragcache')}")
+        raise typer.Exit
+
+
+@app.callback()
+def ragcache(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Answer questions from documents whose KV cache was made when they were ingested."""
+    quiet_when_piped(sys.stdout, sys.stderr)

@@ -1,0 +1,17 @@
+"""`ragcache methods`: the table of the literature."""
+
+from ragcache_cli.options import AsJson
+from ragcache_cli.terminal import say_json, table
+
+_COLUMNS = ("name", "paper", "encode", "select", "schedule", "layout", "recompute", "about")
+
+
+def methods(as_json: AsJson = False) -> None:
+    """List the methods: one choice on each axis, and the paper it comes from."""
+    from ragcache.methods import methods as every
+
+    rows = [row.as_dict() for row in every().values()]
+    if as_json:
+        say_json(rows)
+    else:
+        table(_COLUMNS, [[row[name] or None for name in _COLUMNS] for row in rows])

@@ -1,0 +1,29 @@
+"""`ragcache store`: what lies on the disk."""
+
+import typer
+
+from ragcache_cli.options import DEFAULT_INDEX, AsJson, IndexPath
+from ragcache_cli.terminal import say, say_json, size, table
+
+app = typer.Typer(no_args_is_help=True, help="Look after stored KV.")
+
+
+@app.callback()
+def _store() -> None:
+    """Look after stored KV."""
+
+
+@app.command()
+def stats(index: IndexPath = DEFAULT_INDEX, as_json: AsJson = False) -> None:
+    """Count documents, chunks, and the bytes of every encoding."""
+    from ragcache.rag import RagCache
+
+    with RagCache.open(index, create=False) as rag:
+        found = rag.stats()
+    if as_json:
+        say_json(found)
+        return
+    say(f"{found['path']}: {found['documents']:,} documents, {found['chunks']:,} chunks, model {found['model']}")
+    encodings = found["encodings"].items()
+    table(("encoding", "chunks", "bytes"), [(name, row["chunks"], size(row["bytes"])) for name, row in encodings])
+    say(f"{size(found['bytes'])} of KV; {size(found['free_bytes'])} free on this disk")

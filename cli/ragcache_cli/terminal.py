@@ -1,0 +1,110 @@
+"""What a terminal is shown: results on stdout, everything else on stderr, and a machine's JSON untouched by either."""
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_PIPED_WIDTH = 200  # columns of a table that no terminal limits
+
+
+def say(text: str) -> None:
+    """Print a result."""
+    typer.echo(text)
+
+
+def note(text: str) -> None:
+    """Tell the user something that is no part of the result."""
+    typer.echo(text, err=True)
+
+
+def say_json(value: object) -> None:
+    """Print a result for machines."""
+    typer.echo(json.dumps(value, indent=2))
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print rows under headings; numbers stand to the right."""
+    from rich.box import SIMPLE
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(box=SIMPLE, pad_edge=False)
+    for number, name in enumerate(columns):
+        numeric = all(row[number] is None or isinstance(row[number], int | float) for row in rows)
+        shown.add_column(name, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        shown.add_row(*(Text(_cell(value)) for value in row))
+    _console(stderr=False).print(shown)
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[str, int, int], None]]:
+    """Progress bars on stderr, one per stage: `report(stage, done, total)`."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=_console(stderr=True)) as bars:
+        tasks: dict[str, Any] = {}
+
+        def report(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                tasks[stage] = bars.add_task(stage, total=total)
+            bars.update(tasks[stage], completed=done, total=total)
+
+        yield report
+        for task in bars.tasks:
+            bars.update(task.id, completed=task.total)
+
+
+def size(nbytes: float) -> str:
+    """Bytes as people read them."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if nbytes < 1024:
+            return f"{nbytes:,.0f} {unit}" if unit == "B" else f"{nbytes:,.1f} {unit}"
+        nbytes /= 1024
+    return f"{nbytes:,.1f} TiB"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people read them."""
+    if seconds < 90:
+        return f"{seconds:,.1f} s" if seconds < 10 else f"{seconds:,.0f} s"
+    return f"{seconds / 60:,.0f} min" if seconds < 5400 else f"{seconds / 3600:,.1f} h"
+
+
+def short(path: str) -> str:
+    """A path as seen from here, where that is shorter."""
+    here = Path.cwd()
+    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
+
+
+def quiet_when_piped(stdout: TextIO, stderr: TextIO) -> None:
+    """Keep libraries' own bars out of logs, and let no terminal's encoding end a command."""
+    if not stderr.isatty():
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    for stream in (stdout, stderr):
+        if reconfigure := getattr(stream, "reconfigure", None):
+            reconfigure(errors="backslashreplace")
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.3g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _console(*, stderr: bool) -> "Console":
+    from rich.console import Console
+
+    console = Console(stderr=stderr, highlight=False)
+    if not console.is_terminal:
+        console.width = _PIPED_WIDTH
+    return console
