@@ -148,8 +148,8 @@ class Questions:
         while True:
             context = make_context(self._rng, level)
             reach = self._rng.choices(_REACH, (0.4, 0.3, 0.3))[0] if context.separable else "full"
-            row = make_row(self._rng, self._encode, context, level.wordings, reach, 10)
-            if row.families and len(row.ids) <= level.tokens + 160:
+            row = make_row(self._rng, self._encode, context, level.wordings, reach, 20)
+            if row.families and len(row.ids) <= level.tokens + 260:
                 return row
 
 

@@ -35,7 +35,7 @@ class Settings:
 
     minutes: float = 95.0
     tokens: int = 4096
-    rate: float = 4e-3
+    rate: float = 2e-3
     decay: float = 0.35
     language: float = 0.05
     seed: int = 0
