@@ -153,7 +153,8 @@ class Template:
 def _markup_pattern(tokenizer: Any) -> re.Pattern[str] | None:
     added = {str(token) for token in tokenizer.get_added_vocab()} | set(tokenizer.all_special_tokens)
     markup = sorted((text for text in added if len(text) > 1 and not text.isspace()), key=len, reverse=True)
-    return re.compile("|".join(map(re.escape, markup))) if markup else None
+    # A look-ahead finds markup inside markup too: cutting `<|user|>` behind its first character leaves `user` whole.
+    return re.compile(f"(?={'|'.join(map(re.escape, markup))})") if markup else None
 
 
 def _rendered(tokenizer: Any, system: str) -> tuple[str, str, str]:

@@ -16,7 +16,8 @@ def check_config(model: Any) -> None:
     Raises
     ------
     UnsupportedModel
-        For encoder-decoders, latent attention (MLA), recurrent or chunked layers, and bidirectional attention.
+        For encoder-decoders, latent attention (MLA), recurrent or chunked layers, layers that share KV, and
+        bidirectional attention.
     """
     config = model.config.get_text_config()
     if getattr(model.config, "is_encoder_decoder", False):
@@ -26,6 +27,8 @@ def check_config(model: Any) -> None:
     kinds = set(getattr(config, "layer_types", None) or ()) - _PLAIN_LAYERS
     if kinds:
         _refuse(model, f"it has {', '.join(sorted(kinds))} layers, whose state is not a KV of the chunk's own tokens")
+    if shared := getattr(config, "num_kv_shared_layers", 0):
+        _refuse(model, f"its last {shared} layers share the keys and values of earlier ones")
     if getattr(config, "use_bidirectional_attention", None):
         _refuse(model, "its attention is not causal")
 
@@ -41,7 +44,7 @@ def rotary_frequencies(model: Any) -> list[Tensor]:
     found: dict[tuple[float, ...], Tensor] = {}
     for name, buffer in model.named_buffers():
         leaf = name.rpartition(".")[2]
-        if leaf.endswith("inv_freq") and not leaf.startswith("original") and buffer.ndim == 1:
+        if leaf.endswith("inv_freq") and buffer.ndim == 1:  # dynamic NTK's `original` ones too: a long prompt moves it
             found[tuple(buffer.double().tolist())] = buffer.detach()
     if not found:
         _refuse(model, "it has no rotary position embedding; learned positions and ALiBi cannot be moved")

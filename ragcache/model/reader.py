@@ -85,7 +85,7 @@ class Reader:
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         # from_pretrained(dtype=…) keeps the rotary buffers in fp32; model.to(dtype) would not.
         kind = dtype if dtype == "auto" else getattr(torch, dtype, None)
-        if kind is None:
+        if kind != "auto" and not (isinstance(kind, torch.dtype) and kind.is_floating_point):
             raise InvalidArgument(f"no dtype is called {dtype!r}; use auto, float32, bfloat16 or float16")
         try:
             tokenizer = AutoTokenizer.from_pretrained(name, revision=revision)

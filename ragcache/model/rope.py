@@ -181,9 +181,11 @@ def _candidates(head_dim: int, frequencies: Sequence[Tensor]) -> list[RopeLayout
     layouts = [RopeLayout("none")]
     for inv_freq in frequencies:
         values = tuple(inv_freq.double().tolist())
-        offsets = {0, head_dim - 2 * len(values)}
+        unrotated = head_dim - 2 * len(values)
+        if unrotated < 0:  # another layer's, whose heads are wider
+            continue
         pairings: tuple[Pairing, ...] = ("half", "interleaved")
-        layouts += [RopeLayout(pairing, values, offset) for pairing in pairings for offset in offsets if offset >= 0]
+        layouts += [RopeLayout(pairing, values, offset) for pairing in pairings for offset in {0, unrotated}]
     return layouts
 
 
