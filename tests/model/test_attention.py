@@ -1,0 +1,164 @@
+"""Gathered rows see what a dense mask would let them see, whichever way the attention is computed."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from conftest import ARCHITECTURES
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from transformers import DynamicCache
+
+from ragcache.errors import UnsupportedModel
+from ragcache.model import attention, plan
+from ragcache.model.plan import ForwardPlan, Positions, Slots
+from ragcache.model.reader import Reader
+
+ANYTHING = settings(deadline=None, max_examples=60)
+
+
+@st.composite
+def rows_of_a_prompt(draw: st.DrawFn) -> tuple[Slots, int, int | None]:
+    """Some ascending slots of a prompt, its length, and a sliding window or none."""
+    end = draw(st.integers(1, 90))
+    slots = draw(st.sets(st.integers(0, end - 1), min_size=1))
+    window = draw(st.none() | st.integers(1, 100))
+    return Slots(torch.tensor(sorted(slots))), end, window
+
+
+def dense(slots: Tensor, keys: int, window: int | None) -> Tensor:
+    """(rows, keys), pair by pair."""
+    return torch.tensor([[k <= s and (window is None or s - k < window) for k in range(keys)] for s in slots.tolist()])
+
+
+def tensors(rows: int, keys: int) -> tuple[Tensor, Tensor, Tensor]:
+    source = torch.Generator().manual_seed(rows * 100 + keys)
+    return tuple(torch.randn(1, n, m, 8, generator=source) for n, m in ((4, rows), (2, keys), (2, keys)))
+
+
+@given(rows_of_a_prompt(), st.sampled_from([1, 7, 32, 256]))
+@ANYTHING
+def test_blocks_cover_every_row_once_and_see_what_the_dense_mask_shows(
+    drawn: tuple[Slots, int, int | None], size: int
+) -> None:
+    slots, end, window = drawn
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "BLOCK", size)
+        blocks = ForwardPlan(slots, end).blocks(window)
+    assert [row for block in blocks for row in range(block.rows.start, block.rows.stop)] == list(range(len(slots)))
+    seen = torch.zeros(len(slots), end, dtype=torch.bool)
+    for block in blocks:
+        seen[block.rows, block.keys] = True if block.mask is None else block.mask
+    assert torch.equal(seen, dense(slots, end, window))
+
+
+@given(rows_of_a_prompt())
+@ANYTHING
+def test_blocked_and_scored_attention_equal_dense_attention(drawn: tuple[Slots, int, int | None]) -> None:
+    slots, end, window = drawn
+    query, key, value = tensors(len(slots), end)
+    wanted = F.scaled_dot_product_attention(
+        query, key, value, attn_mask=dense(slots, end, window), scale=0.3, enable_gqa=True
+    )
+    collected: list[Tensor] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "BLOCK", 16)
+        patch.setattr(attention, "SCORED_ROWS", 16)
+        blocked = attention._blocked(query, key, value, ForwardPlan(slots, end), 0.3, window)
+        scored = attention._scored(query, key, value, ForwardPlan(slots, end), 0.3, window, collected.append)
+    assert torch.allclose(blocked, wanted, atol=1e-5)
+    assert torch.allclose(scored, wanted, atol=1e-5)
+    probabilities = torch.cat(collected, dim=1)  # (heads, rows, keys)
+    assert probabilities.shape == (4, len(slots), end)
+    assert probabilities.dtype == torch.float32
+    assert torch.allclose(probabilities.sum(-1), torch.ones(()), atol=1e-5)
+    assert not probabilities.masked_select(~dense(slots, end, window)).any()
+
+
+def test_blocks_are_built_once_per_window() -> None:
+    forward = ForwardPlan(Slots(torch.arange(5)), 5)
+    assert forward.blocks(None) is forward.blocks(None)
+    assert forward.blocks(2) is forward.blocks(2)
+    assert forward.blocks(2) is not forward.blocks(3)
+
+
+def test_a_window_counts_the_rows_own_slot() -> None:
+    mask = plan.visible(torch.tensor([5, 6]), 0, 7, 3)
+    assert mask is not None
+    assert mask.tolist() == [[False] * 3 + [True] * 3 + [False], [False] * 4 + [True] * 3]
+    assert plan.visible(torch.tensor([6]), 4, 7, 3) is None  # one row that sees all it is given needs no mask
+
+
+def called(keys: int = 6, rows: int = 2, layer: int = 0, **kwargs: Any) -> Tensor:
+    query, key, value = tensors(rows, keys)
+    mask = kwargs.pop("attention_mask", None)
+    output, weights = attention.attention(SimpleNamespace(layer_idx=layer), query, key, value, mask, **kwargs)  # type: ignore[arg-type]
+    assert weights is None
+    return output
+
+
+def test_without_a_plan_the_queries_are_the_last_slots() -> None:
+    query, key, value = tensors(2, 6)
+    wanted = F.scaled_dot_product_attention(
+        query, key, value, attn_mask=dense(torch.tensor([4, 5]), 6, None), enable_gqa=True
+    )
+    output = called(use_cache=True, position_ids=torch.zeros(1, 2), sliding_window=None, softcap=None, s_aux=None)
+    assert output.shape == (1, 2, 4, 8)
+    assert torch.allclose(output, wanted.transpose(1, 2), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["softcap", "s_aux", "position_bias", "attention_mask", "never_heard_of"])
+def test_what_would_change_the_arithmetic_is_refused_by_name(name: str) -> None:
+    with pytest.raises(UnsupportedModel, match=name):
+        called(**{name: torch.ones(1)})
+
+
+@pytest.mark.parametrize("name", ["llama", "qwen2-hybrid", "mistral-sliding", "gemma3"])
+@pytest.mark.parametrize("length", [47, 48, 49, 120])
+def test_sliding_windows_count_as_transformers_does(name: str, length: int, readers: Callable[[str], Reader]) -> None:
+    reader = readers(name)
+    ids, slots = list(range(20, 20 + length)), Slots(torch.arange(length))
+    stock, cache = reader.stock(ids)
+    buffer = reader.buffer(length + 1)
+    ours = reader.logits(ids, Positions(slots), buffer, ForwardPlan(slots, length))
+    assert (ours - stock).abs().max() <= 1e-5
+    last = Slots(torch.tensor([length]))
+    following = reader.logits([7], Positions(last), buffer, ForwardPlan(last, length + 1))
+    assert (following - reader.stock([7], cache)[0]).abs().max() <= 1e-5
+
+
+@pytest.mark.parametrize("name", sorted(ARCHITECTURES))
+def test_gathered_rows_equal_stock_attention_with_a_4d_mask(name: str, readers: Callable[[str], Reader]) -> None:
+    """The twin: the same stale keys and the same rows, through stock SDPA, the stock cache and an explicit mask."""
+    reader, end = readers(name), 130
+    source = torch.Generator().manual_seed(4)
+    stale, ids = (torch.randint(8, 250, (end,), generator=source) for _ in range(2))
+    rows = (torch.rand(end, generator=source) < 0.3).nonzero().squeeze(1)
+    rows = Slots(torch.cat([rows, torch.arange(end - 5, end)]).unique())
+    kept = torch.tensor(sorted(set(range(end)) - set(rows.tolist())))
+
+    buffer = reader.buffer(end)
+    reader.place(buffer, reader.encode(stale.tolist()), 0, 0)
+    ours = reader.logits(ids[rows].tolist(), Positions(rows), buffer, ForwardPlan(rows, end))
+
+    cache = DynamicCache()
+    for layer, (key, value) in enumerate(reader.encode(stale.tolist()).layers):
+        cache.update(key[None, :, kept], value[None, :, kept], layer)
+    columns = torch.cat([kept, rows])
+    window = getattr(reader.model.config, "sliding_window", None)
+    full, sliding = (dense(rows, end, w)[:, columns][None, None] for w in (None, window))
+    hybrid = {"full_attention": full, "sliding_attention": sliding}
+    with torch.no_grad():
+        twin = reader.model(
+            input_ids=ids[rows][None],
+            position_ids=rows[None],
+            past_key_values=cache,
+            attention_mask=hybrid if getattr(reader.model.config, "layer_types", None) else sliding,
+        ).logits[0, -1]
+    assert (ours - twin).abs().max() <= 1e-5
+    untouched = reader.stock(stale.tolist())[0]
+    assert (ours - untouched).abs().max() > 1e-2, "the rows must matter, or this proves nothing"
