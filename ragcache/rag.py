@@ -22,7 +22,7 @@ from ragcache.store import Catalog
 
 BUNDLED = "bundled"
 CHUNK_TOKENS, TOP_K = 256, 5
-BUNDLED_CHUNK_TOKENS, BUNDLED_TOP_K = 72, 6  # what the bundled reader was trained on
+BUNDLED_CHUNK_TOKENS, BUNDLED_TOP_K = 72, 8  # what the bundled reader was trained on
 
 
 class RagCache:

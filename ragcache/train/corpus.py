@@ -1,7 +1,9 @@
 """The demo corpus: documents of a fictional institute and questions about them, the same bytes on every run.
 
 Every fact is told exactly once. Pages about projects, products, sites and policies name their subject at the top only
-("It has a budget of …"); notes, news and partner sheets name the subject in every sentence.
+("It has a budget of …"); notes, news and partner sheets name the subject in every sentence. What is said of a person or
+company often mentions in passing what it was in the news for, as real notes do: one embedding search can then find both
+halves of a two-hop question, though neither half gives the answer away.
 """
 
 import json
@@ -26,6 +28,8 @@ _COMPANIES = 20
 _HEADERS = ("This page is about {s}.", "These notes are about {s}.", "Here are the facts on {s}.")
 _ASKED = {"one-hop": 150, "two-hop": 90, "section": 90}
 _UNSEEN = 0.3
+_PASSING = ("Somebody asked about {p} again.", "There was a word about {p} too.", "The talk was about {p} first.")
+_MENTIONED = 0.7
 _WORDS = 36
 
 
@@ -106,9 +110,17 @@ class _Writer:
             for relation, subject, value in facts[start : start + size]:
                 said = self.rng.choice(relation.says).format(s=subject, o=value)
                 before, after = self._idle(self.rng.randint(0, 1)), self._idle(self.rng.randint(1, 2))
+                before += self._passing(subject)
                 paragraphs.append(" ".join([*before, said, *after]))
                 self.facts.append(_Fact(relation, subject, value, document, (said,)))
             self.documents[document] = "\n\n".join(paragraphs) + "\n"
+
+    def _passing(self, subject: str) -> list[str]:
+        """Mention what the subject was in the news for, without saying how."""
+        known = [fact.subject for fact in self.facts if fact.value == subject]
+        if not known or self.rng.random() > _MENTIONED:
+            return []
+        return [self.rng.choice(_PASSING).format(p=self.rng.choice(known))]
 
     # -- questions
     def questions(self) -> list[CorpusQuestion]:
