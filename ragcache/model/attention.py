@@ -78,11 +78,12 @@ def _blocked(
     rows, keys = query.shape[2], key.shape[2]
     if rows == keys == plan.end and rows > 1 and (window is None or keys <= window):
         return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale, enable_gqa=True)
+    heads = query.shape[1]
     outputs = [
         F.scaled_dot_product_attention(
             query[:, :, block.rows],
-            key[:, :, block.keys],
-            value[:, :, block.keys],
+            _per_head(key[:, :, block.keys], heads),
+            _per_head(value[:, :, block.keys], heads),
             attn_mask=None if block.mask is None else block.mask[None, None],
             scale=scale,
             enable_gqa=True,
@@ -90,6 +91,13 @@ def _blocked(
         for block in plan.blocks(window)
     ]
     return outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=2)
+
+
+def _per_head(tensor: Tensor, heads: int) -> Tensor:
+    """K or V repeated for every query head on CUDA, whose fast kernels take a mask or grouped heads but not both."""
+    if not tensor.is_cuda:
+        return tensor
+    return tensor.repeat_interleave(heads // tensor.shape[1], dim=1)  # (1, heads, keys, head_dim)
 
 
 def _scored(
