@@ -24,6 +24,20 @@ def page() -> str:
     return "\n".join([_HEAD, *lines])
 
 
+def methods_table() -> str:
+    """The README's table of methods, in Markdown."""
+    from ragcache.methods import METHODS
+
+    lines = ["| method | paper | encode | select | recompute | |", "|---|---|---|---|---|---|"]
+    for row in METHODS.values():
+        paper = f"[{row.paper}](https://arxiv.org/abs/{row.paper})" if row.paper else ""
+        shown = row.as_dict()
+        choices = [f"`{shown[axis]}`" if shown[axis] else "" for axis in ("encode", "select")]
+        share = "fixed" if row.recompute is None else f"{row.recompute:.0%}"
+        lines.append(" | ".join([f"| `{row.name}`", paper, *choices, share, f"{row.about} |"]))
+    return "\n".join(lines)
+
+
 def _commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
     yield path, command
     for name, child in getattr(command, "commands", {}).items():

@@ -1,0 +1,41 @@
+# Every target does its own set-up. PYTHON names the interpreter that .venv is made from (3.11 or newer).
+PYTHON ?= python3
+OUT ?= runs/reader
+BIN := .venv/bin
+READY := .venv/.ready
+EXTRAS := offline,bench,dev
+
+.PHONY: setup demo test check gpu-check reader bench docs
+.DEFAULT_GOAL := setup
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$(EXTRAS)]'
+	touch $@
+
+demo: $(READY)
+	HF_HUB_OFFLINE=1 $(BIN)/ragcache demo
+
+test: $(READY)
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/mypy --strict
+
+# What only an accelerator can show; on a CPU it runs at smoke sizes.
+gpu-check: $(READY)
+	$(BIN)/python -m ragcache.evaluate.gpu_check
+
+# Trains the bundled reader from nothing: hours, on one core.
+reader: $(READY)
+	$(BIN)/python -m ragcache.train --out $(OUT)
+
+# The committed quality table of the bundled reader.
+bench: $(READY)
+	HF_HUB_OFFLINE=1 $(BIN)/ragcache bench quality --budgets 0.05,0.15,0.30 --n 200 --out docs/benchmarks/quality-reader.json
+
+docs: $(READY)
+	$(BIN)/python -m ragcache_cli.docs > docs/cli.md

@@ -1,0 +1,96 @@
+"""How the command line starts, fails and ends."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from ragcache_cli.docs import _commands, page
+from ragcache_cli.main import app
+
+ROOT = Path(__file__).parents[2]
+HEAVY = ("torch", "transformers", "numpy", "chromadb", "sentence_transformers", "safetensors", "sqlite3")
+
+
+def command(*arguments: object, **options: object) -> "subprocess.CompletedProcess[str]":
+    line = [sys.executable, "-c", "from ragcache_cli.main import app; app()", *map(str, arguments)]
+    return subprocess.run(line, capture_output=True, text=True, check=False, **options)  # type: ignore[call-overload]
+
+
+def test_help_loads_nothing_heavy() -> None:
+    script = (
+        "import sys\nfrom ragcache_cli.main import app\n"
+        "try: app(['--help'])\nexcept SystemExit as end: assert not end.code\n"
+        f"print(sorted(set({HEAVY}) & set(sys.modules)))"
+    )
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert shown.splitlines()[-1] == "[]"
+
+
+def test_every_command_and_option_says_what_it_is() -> None:
+    import typer
+
+    for path, shown in _commands(typer.main.get_command(app), "ragcache"):
+        assert shown.help, path
+        for param in shown.params:
+            assert param.help, f"{path} {param.name}"
+
+
+def test_the_page_of_the_command_line_is_what_the_help_texts_say() -> None:
+    assert (ROOT / "docs" / "cli.md").read_text() == page(), "run `python -m ragcache_cli.docs > docs/cli.md`"
+
+
+def test_an_error_is_one_sentence_on_stderr_and_exit_code_2(tmp_path: Path) -> None:
+    done = command("ask", "Who?", "--index", tmp_path / "none")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert "ragcache ingest" in done.stderr
+
+
+def test_a_bug_shows(run, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    def broken(*arguments: object, **options: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr("ragcache.rag.RagCache.open", broken)
+    with pytest.raises(ZeroDivisionError):
+        run("ask", "Who?")
+
+
+def test_an_interrupt_is_one_line_that_promises_a_resumption_and_exit_code_130(
+    tmp_path: Path, documents: Path, checkpoint: Path
+) -> None:
+    slow = (
+        "import time, ragcache.index\n"
+        "first = ragcache.index.Index.save\n"
+        "def save(self, *rest):\n    first(self, *rest)\n    print('saved', flush=True)\n    time.sleep(30)\n"
+        "ragcache.index.Index.save = save\n"
+        "from ragcache_cli.main import app\napp()"
+    )
+    index = ["--index", str(tmp_path / "index")]
+    line = [sys.executable, "-c", slow, "ingest", str(documents), "--model", str(checkpoint), *index]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "saved\n"
+        time.sleep(0.1)
+        running.send_signal(signal.SIGINT)
+        _, stderr = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "Traceback" not in stderr
+    assert "resumes" in stderr.splitlines()[-1]
+    again = command("ingest", documents, *index)
+    assert again.returncode == 0, again.stderr
+    assert "2 prefixed, 3 fused" in again.stdout, "one of the three was kept from the first run"
+
+
+def test_a_broken_pipe_ends_quietly() -> None:
+    line = f"{sys.executable} -c 'from ragcache_cli.main import app; app()' methods | head -n 1 >/dev/null"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+
+
+def test_the_version_is_the_package_s(run) -> None:  # type: ignore[no-untyped-def]
+    from importlib.metadata import version
+
+    assert run("--version").output.split() == ["ragcache", version("ragcache")]

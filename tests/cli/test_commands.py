@@ -1,0 +1,170 @@
+"""What each command prints, on a tiny random model with real documents, Chroma and embedder."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+Run = Callable[..., Result]
+FIELDS = set("answer question model method recompute chunks tokens charged charged_flops ms compare".split())
+
+
+def asked(run: Run, index: Path, *more: object) -> Result:
+    return run("ask", "Who leads the Tide project?", "--index", index, "--max-new-tokens", 4, *more)
+
+
+def test_ask_prints_answer_sources_and_report_line(run: Run, index: Path) -> None:
+    shown = asked(run, index, "--top-k", 2)
+    assert shown.exit_code == 0
+    lines = shown.stdout.splitlines()
+    assert "Sources" in lines
+    assert [line.split()[-1].rpartition("/")[2] for line in lines if line.startswith("  1")] == ["tide.txt"]
+    assert "2/2 chunks cached" in lines[-1]
+    assert "first token" in lines[-1]
+
+
+def test_ask_as_json_has_every_field_and_nothing_else_on_stdout(run: Run, index: Path) -> None:
+    answer = json.loads(asked(run, index, "--top-k", 2, "--json").stdout)
+    assert set(answer) >= FIELDS
+    assert {chunk["cache"] for chunk in answer["chunks"]} <= {"hit", "exact"}
+    assert (answer["method"], answer["recompute"], answer["compare"]) == ("fusionrag", 0.15, None)
+
+
+def test_ask_streams_what_it_answers_in_one_piece(run: Run, index: Path) -> None:
+    whole = json.loads(asked(run, index, "--json").stdout)["answer"]
+    assert asked(run, index).stdout.partition("\n\nSources")[0].strip() == whole
+
+
+def test_ask_passes_method_and_share_on(run: Run, index: Path) -> None:
+    answer = json.loads(asked(run, index, "--method", "fusionrag", "--recompute", 1, "--json").stdout)
+    selectable = [chunk for chunk in answer["chunks"] if chunk["cache"] == "hit"]
+    assert selectable
+    assert all(chunk["recomputed"] == chunk["tokens"] for chunk in selectable)
+
+
+def test_compare_measures_full_prefill(run: Run, index: Path) -> None:
+    answer = json.loads(asked(run, index, "--method", "full", "--compare", "--json").stdout)
+    assert answer["compare"]["same_answer"] is True
+    assert answer["compare"]["full_prefill_first_token_ms"] > 0
+    (line,) = [line for line in asked(run, index, "--compare").stdout.splitlines() if "chunks cached" in line]
+    assert "full prefill" in line
+
+
+def test_explain_gives_each_chunk_a_row(run: Run, index: Path) -> None:
+    shown = asked(run, index, "--method", "naive", "--explain").stdout
+    rows = [line for line in shown.splitlines() if " hit " in line]
+    assert len(rows) == 3
+    assert all("alone" in row and "nothing" in row for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--method", "nonesuch"], "ragcache methods"),
+        (["--method", "epic", "--recompute", "1.5"], "between 0 and 1"),
+        (["--method", "naive", "--recompute", "0.5"], "fixed cost"),
+        (["--method", "link0"], "ragcache ingest --method link0"),
+        (["--top-k", "0"], "at least one"),
+        (["--max-new-tokens", "0"], "at least 1"),
+        (["--max-new-tokens", "5000"], "2,048"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_cannot_be_asked_is_refused_with_the_reason(
+    run: Run, index: Path, arguments: list[str], words: str
+) -> None:
+    refused = run("ask", "Who?", "--index", index, *arguments)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert words in refused.stderr
+
+
+def test_a_blank_question_is_refused(run: Run, index: Path) -> None:
+    assert run("ask", "  ", "--index", index).exit_code == 2
+
+
+def test_ingesting_again_does_nothing_and_says_so(run: Run, index: Path, checkpoint: Path) -> None:
+    report = json.loads(run("ingest", index.parent / "documents", "--index", index, "--json").stdout)
+    assert (report["added"], report["unchanged"], report["encoded"]) == (0, 3, {})
+    assert report["model"] == str(checkpoint)
+
+
+def test_one_unreadable_document_does_not_stop_the_rest(
+    run: Run, tmp_path: Path, documents: Path, checkpoint: Path
+) -> None:
+    (documents / "empty.txt").write_text("")
+    (documents / "picture.png").write_bytes(b"\x89PNG")
+    done = run("ingest", documents, "--index", tmp_path / "index", "--model", checkpoint)
+    assert done.exit_code == 0
+    assert "3 added" in done.stdout
+    assert "empty.txt can't be read" in done.stderr
+    assert "picture.png" in done.stderr
+
+
+def test_nothing_readable_is_an_error(run: Run, tmp_path: Path, checkpoint: Path) -> None:
+    (tmp_path / "empty.txt").write_text("")
+    refused = run("ingest", tmp_path / "empty.txt", "--index", tmp_path / "index", "--model", checkpoint)
+    assert refused.exit_code == 2
+    assert "empty" in refused.stderr
+
+
+@pytest.mark.parametrize("name", ["picture.png", "nothing-there"])
+def test_a_path_that_no_reader_takes_is_an_error(run: Run, tmp_path: Path, checkpoint: Path, name: str) -> None:
+    (tmp_path / "picture.png").write_bytes(b"\x89PNG")
+    refused = run("ingest", tmp_path / name, "--index", tmp_path / "index", "--model", checkpoint)
+    assert refused.exit_code == 2
+    assert name in refused.stderr
+
+
+def test_a_fused_encoding_says_its_price_before_it_starts(
+    run: Run, tmp_path: Path, documents: Path, checkpoint: Path
+) -> None:
+    shown = run("ingest", documents, "--index", tmp_path / "index", "--model", checkpoint, "--method", "fusionrag")
+    assert "3 chunks are encoded, then once more behind their neighbours: up to" in shown.stderr
+    again = run("ingest", documents, "--index", tmp_path / "index")
+    assert "behind their neighbours" not in again.stderr, "nothing is left to encode"
+
+
+def test_the_first_method_of_a_new_index_is_its_own(
+    run: Run, tmp_path: Path, documents: Path, checkpoint: Path
+) -> None:
+    at = ["--index", tmp_path / "index"]
+    run("ingest", documents, *at, "--model", checkpoint, "--method", "naive", "--method", "epic")
+    assert json.loads(run("store", "stats", *at, "--json").stdout)["method"] == "naive"
+
+
+def test_a_dry_run_prices_and_writes_nothing(run: Run, tmp_path: Path, documents: Path, checkpoint: Path) -> None:
+    shown = run("ingest", documents, "--index", tmp_path / "index", "--model", checkpoint, "--dry-run", "--json")
+    plan = json.loads(shown.stdout)
+    assert (plan["documents"], plan["chunks"]) == (3, 3)
+    assert plan["bytes"] == 2 * plan["tokens"] * plan["bytes_per_token"], "pass A and fused"
+    assert not (tmp_path / "index").exists()
+
+
+def test_a_dry_run_on_an_index_leaves_it_alone(run: Run, index: Path) -> None:
+    before = json.loads(run("store", "stats", "--index", index, "--json").stdout)
+    assert run("ingest", index.parent / "documents", "--index", index, "--method", "link0", "--dry-run").exit_code == 0
+    after = json.loads(run("store", "stats", "--index", index, "--json").stdout)
+    assert {**before, "free_bytes": 0} == {**after, "free_bytes": 0}
+
+
+def test_store_stats_counts_what_there_is(run: Run, index: Path) -> None:
+    found = json.loads(run("store", "stats", "--index", index, "--json").stdout)
+    assert (found["documents"], found["chunks"]) == (3, 3)
+    assert {name: row["chunks"] for name, row in found["encodings"].items()} == {
+        "alone": 3, "prefixed": 3, "fused(neighbours=10)": 3
+    }  # fmt: skip
+    shown = run("store", "stats", "--index", index).stdout
+    assert "fused(neighbours=10)" in shown
+    assert "MiB" in shown or "KiB" in shown
+
+
+def test_methods_lists_every_row_with_its_choices(run: Run) -> None:
+    from ragcache.methods import METHODS
+
+    rows = {row["name"]: row for row in json.loads(run("methods", "--json").stdout)}
+    assert set(rows) >= set(METHODS)
+    assert rows["fusionrag"]["encode"] == "Fused(neighbours=10)"
+    shown = run("methods").stdout
+    assert all(name in shown and row["about"] in " ".join(shown.split()) for name, row in rows.items())

@@ -1,0 +1,99 @@
+"""The doctor's checks pass on sound models, fail on broken ones, and their price list is in order."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import byte_tokenizer, tiny_model, tiny_reader
+from typer.testing import Result
+
+from ragcache import doctor
+from ragcache.model.reader import Reader
+
+Run = Callable[..., Result]
+NOISE, RAW, FUSED, MENDED = range(4)
+
+
+@pytest.mark.parametrize("name", ["llama", "qwen2", "mistral-sliding", "gemma3", "phi3-partial"])
+def test_recomputing_everything_is_full_prefill(readers: Callable[[str], Reader], name: str) -> None:
+    check = doctor.check_full_recompute(readers(name))
+    assert check.passed
+    assert check.tolerance == 1e-4
+
+
+def test_in_bf16_the_model_s_own_rounding_is_allowed() -> None:
+    reader = Reader(tiny_model("qwen2", dtype=torch.bfloat16), byte_tokenizer())
+    check = doctor.check_full_recompute(reader)
+    assert 1e-4 < check.tolerance < 0.5
+    assert check.passed
+
+
+def test_a_wrong_mask_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = tiny_reader("llama")
+    sound = Reader.logits
+
+    def blind(self: Reader, token_ids, positions, buffer, plan):  # type: ignore[no-untyped-def]
+        buffer.truncate(plan.end)
+        for layer in buffer.layers:
+            layer.values[0, :, :1] += 1.0
+        return sound(self, token_ids, positions, buffer, plan)
+
+    monkeypatch.setattr(Reader, "logits", blind)
+    assert not doctor.check_full_recompute(reader).passed
+
+
+def test_a_logit_that_is_no_number_does_not_pass() -> None:
+    nothing, something = torch.full((3,), torch.nan), torch.zeros(3)
+    assert doctor._distance(nothing, something) == float("inf")
+
+
+def test_reuse_costs_more_than_rounding(readers: Callable[[str], Reader]) -> None:
+    rungs = doctor.ladder(readers("llama"))
+    assert rungs[NOISE].kl < 1e-6
+    assert rungs[NOISE].same_token
+    assert rungs[RAW].kl > 1e-4
+    assert rungs[MENDED].kl > rungs[NOISE].kl
+
+
+def test_layers_of_one_layout_stand_together(readers: Callable[[str], Reader]) -> None:
+    (only,) = doctor.layer_groups(readers("llama"))
+    assert (only.layers, only.pairing, only.dims) == ((0, 1, 2, 3), "half", 16)
+    assert {group.layers for group in doctor.layer_groups(readers("gemma3"))} == {(0, 2), (1, 3)}
+
+
+def test_the_command_reports_what_the_checks_found(run: Run, checkpoint: Path) -> None:
+    done = run("doctor", "--model", checkpoint, "--json")
+    assert done.exit_code == 0
+    found = json.loads(done.stdout)
+    assert found["full_recompute"]["passed"]
+    assert (found["limit"], found["dtype"]) == (2048, "float32")
+    assert len(found["ladder"]) == 4
+    shown = run("doctor", "--model", checkpoint).stdout
+    assert "0-3" in shown
+    assert "raw KV" in shown
+
+
+def test_a_failed_check_ends_with_exit_code_1(run: Run, checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "check_full_recompute", lambda reader: doctor.FullRecompute(1.0, 1e-4))
+    done = run("doctor", "--model", checkpoint)
+    assert done.exit_code == 1
+    assert "--method full" in done.stderr
+
+
+def test_a_refused_model_ends_with_exit_code_2_and_the_reason(run: Run, tmp_path: Path) -> None:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    config = GPT2Config(vocab_size=512, n_embd=32, n_layer=2, n_head=2, n_positions=256, bos_token_id=0, eos_token_id=1)
+    GPT2LMHeadModel(config).save_pretrained(tmp_path)
+    byte_tokenizer().save_pretrained(tmp_path)
+    refused = run("doctor", "--model", tmp_path)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "learned positions" in refused.stderr
+
+
+def test_a_model_that_is_not_there_ends_with_exit_code_2(run: Run, tmp_path: Path) -> None:
+    assert run("doctor", "--model", tmp_path / "none").exit_code == 2
+
+
