@@ -28,7 +28,7 @@ class Sampling:
     temperature, top_k, top_p, repetition_penalty : float
         As in transformers' `GenerationConfig`.
     seed : int or None
-        Makes sampling repeatable.
+        Makes sampling repeatable; None draws anew every time.
     stop : tuple of str
         The answer ends before the first of these strings.
     """
@@ -46,6 +46,14 @@ class Sampling:
             raise InvalidArgument(f"max_new_tokens is {self.max_new_tokens}; an answer needs at least 1")
         if self.temperature < 0:
             raise InvalidArgument(f"temperature is {self.temperature}; it must be 0 (greedy) or above")
+        if self.top_k < 0:
+            raise InvalidArgument(f"top_k is {self.top_k}; it must be 0 (all tokens) or above")
+        if not 0 < self.top_p <= 1:
+            raise InvalidArgument(f"top_p is {self.top_p}; it must be above 0 and at most 1 (all tokens)")
+        if self.repetition_penalty <= 0:
+            raise InvalidArgument(f"repetition_penalty is {self.repetition_penalty}; it must be above 0 (1 is none)")
+        if isinstance(self.stop, str) or "" in self.stop:
+            raise InvalidArgument(f"stop is {self.stop!r}; give a tuple of strings, none of them empty")
 
 
 def decode(
@@ -138,15 +146,17 @@ def _chooser(sampling: Sampling, device: torch.device) -> Callable[[list[int], T
 
     processors = LogitsProcessorList()
     if sampling.repetition_penalty != 1.0:
-        processors.append(RepetitionPenaltyLogitsProcessor(sampling.repetition_penalty))
+        processors.append(RepetitionPenaltyLogitsProcessor(float(sampling.repetition_penalty)))
     if sampling.temperature > 0:
-        processors.append(TemperatureLogitsWarper(sampling.temperature))
+        processors.append(TemperatureLogitsWarper(float(sampling.temperature)))
         if sampling.top_k > 0:
             processors.append(TopKLogitsWarper(sampling.top_k))
         if sampling.top_p < 1.0:
             processors.append(TopPLogitsWarper(sampling.top_p))
     generator = torch.Generator(device)
-    if sampling.seed is not None:
+    if sampling.seed is None:
+        generator.seed()  # a new generator has the same seed every time
+    else:
         generator.manual_seed(sampling.seed)
 
     def choose(seen: list[int], logits: Tensor) -> int:
