@@ -1,0 +1,110 @@
+"""A reader's identity: the same for the same KV, in any process and folder, and never for another."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from conftest import CHAT, LLAMA3, byte_tokenizer, tiny_model, tiny_reader
+from tokenizers import AddedToken
+
+from ragcache.model.reader import Reader
+
+SMALL: dict[str, Any] = {"num_hidden_layers": 2}
+
+
+@pytest.fixture(autouse=True)
+def _own_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def renamed_token() -> Any:
+    tokenizer = byte_tokenizer()
+    tokenizer.add_tokens([AddedToken("<extra>")])
+    return tokenizer
+
+
+def nudged() -> Any:
+    model = tiny_model("llama", **SMALL)
+    with torch.no_grad():
+        model.model.layers[1].mlp.down_proj.weight[0, 0] += 1e-3
+    return model
+
+
+CHANGES: dict[str, Callable[[], tuple[Any, Any]]] = {
+    "one weight": lambda: (nudged(), byte_tokenizer()),
+    "dtype": lambda: (tiny_model("llama", dtype=torch.bfloat16, **SMALL), byte_tokenizer()),
+    "a token": lambda: (tiny_model("llama", **SMALL), renamed_token()),
+    "chat template": lambda: (tiny_model("llama", **SMALL), byte_tokenizer(CHAT + " ")),
+    "no chat template": lambda: (tiny_model("llama", **SMALL), byte_tokenizer(None)),
+    "rope theta": lambda: (
+        tiny_model("llama", rope_parameters={"rope_type": "default", "rope_theta": 2e4}, **SMALL),
+        byte_tokenizer(),
+    ),
+    "rope type": lambda: (tiny_model("llama", rope_parameters=LLAMA3, **SMALL), byte_tokenizer()),
+    "norm epsilon": lambda: (tiny_model("llama", rms_norm_eps=1e-3, **SMALL), byte_tokenizer()),
+}
+
+
+def test_the_fingerprint_changes_with_everything_that_makes_a_kv() -> None:
+    prints = {"unchanged": tiny_reader("llama", **SMALL).fingerprint}
+    prints |= {name: Reader(*made(), name="x").fingerprint for name, made in CHANGES.items()}
+    assert len(set(prints.values())) == len(prints), prints
+
+
+def test_the_fingerprint_is_of_the_content_not_of_name_or_attention() -> None:
+    model = tiny_model("llama", **SMALL)
+    model.set_attn_implementation("eager")
+    assert Reader(model, byte_tokenizer(), name="other").fingerprint == tiny_reader("llama", **SMALL).fingerprint
+
+
+def test_the_fingerprint_is_the_same_in_other_processes(tmp_path: Path) -> None:
+    program = "from conftest import tiny_reader; print(tiny_reader('gemma3').fingerprint)"
+    path = os.pathsep.join([str(Path(__file__).parents[1]), *filter(None, sys.path)])
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": path},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for seed in ("1", "2")
+    ]
+    printed = [process.communicate(timeout=120)[0].split()[-1] for process in started]
+    assert printed == [tiny_reader("gemma3").fingerprint] * 2
+
+
+def test_a_folder_has_one_fingerprint_wherever_it_lies_until_its_weights_change(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    tiny_model("llama", **SMALL).save_pretrained(folder)
+    byte_tokenizer().save_pretrained(folder)
+    first = Reader.load(str(folder), device="cpu").fingerprint
+    remembered = json.loads((tmp_path / "cache" / "ragcache" / "weights.json").read_text())
+    assert len(remembered) == 1
+    assert Reader.load(str(folder), device="cpu").fingerprint == first
+    moved = shutil.copytree(folder, tmp_path / "elsewhere")
+    assert Reader.load(str(moved), device="cpu").fingerprint == first
+    nudged().save_pretrained(folder)
+    assert Reader.load(str(folder), device="cpu").fingerprint != first
+    assert Reader.load(str(moved), device="cpu").fingerprint == first
+
+
+@pytest.mark.parametrize("damage", ["not json", "[]", None])
+def test_a_lost_or_damaged_memory_of_digests_costs_only_time(tmp_path: Path, damage: str | None) -> None:
+    folder = tmp_path / "model"
+    tiny_model("llama", **SMALL).save_pretrained(folder)
+    byte_tokenizer().save_pretrained(folder)
+    first = Reader.load(str(folder), device="cpu").fingerprint
+    memory = tmp_path / "cache" / "ragcache" / "weights.json"
+    memory.unlink()
+    if damage is None:
+        memory.mkdir()  # cannot be read or replaced
+    else:
+        memory.write_text(damage)
+    assert Reader.load(str(folder), device="cpu").fingerprint == first
