@@ -12,7 +12,8 @@ from ragcache import methods
 from ragcache.encode import LeftContext, Prefixed
 from ragcache.engine import Engine
 from ragcache.errors import InvalidArgument
-from ragcache.evaluate.runs import Contender, charged
+from ragcache.evaluate.contenders import Contender
+from ragcache.evaluate.runs import charged
 from ragcache.index import MEMORY_BYTES, Chunk, Index
 from ragcache.model.reader import Reader
 from ragcache.report import CacheReport
@@ -76,7 +77,7 @@ class Latency:
 
 
 def random_reader(kind: str, sizes: dict[str, Any], *, dtype: torch.dtype = torch.bfloat16, device: str = "") -> Reader:
-    """A reader of a shape with random weights, and a tokenizer of as many words as it takes.
+    """A reader of a shape with random weights, and `word_tokenizer`.
 
     Parameters
     ----------
@@ -114,6 +115,13 @@ def word_tokenizer() -> Any:
     return PreTrainedTokenizerFast(
         tokenizer_object=backend, bos_token="<s>", eos_token="</s>", unk_token="<unk>", chat_template=template
     )
+
+
+def random_texts(count: int, words: int = CHUNK) -> list[str]:
+    """Texts of random words out of the tokenizer's vocabulary; the same ones every time."""
+    generator = torch.Generator().manual_seed(0)
+    drawn = torch.randint(_WORDS, (count, words), generator=generator).tolist()
+    return [" ".join(f"w{word}" for word in row) for row in drawn]
 
 
 def measure(
@@ -170,10 +178,7 @@ def _filled(
     What a KV holds does not matter to speed. So each chunk is prefilled once, by itself, and stored under every recipe:
     fusing each with ten others would take longer than everything that is measured.
     """
-    generator = torch.Generator().manual_seed(0)
-    words = torch.randint(_WORDS, (context // CHUNK, CHUNK), generator=generator).tolist()
-    texts = [" ".join(f"w{word}" for word in row) for row in words]
-    index.put("random words", "", [(text, 0, len(text)) for text in texts], {})
+    index.put("random words", "", [(text, 0, len(text)) for text in random_texts(context // CHUNK)], {})
     document = index.catalog.document_by_source("random words")
     chunks = index.chunks([chunk.id for chunk in index.catalog.chunks_of(document.id if document else "")])
     encoders = {one.method.encode.recipe: one.method.encode for one in field if one.method.encode}

@@ -34,20 +34,34 @@ _COLUMNS = (
 )
 
 
-def meta(reader: Reader, **given: Any) -> dict[str, Any]:
-    """Everything needed to rerun: machine, versions, commit, command, reader, and what is given beside."""
+def meta(*, device: torch.device, **given: Any) -> dict[str, Any]:
+    """Everything needed to rerun: machine, versions, commit, command, and what is given beside."""
     return {
         "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
         "commit": _commit(),
-        "reader": reader.name,
-        "fingerprint": reader.fingerprint,
-        "dtype": str(reader.model.dtype).removeprefix("torch."),
-        "parameters": sum(p.numel() for p in reader.model.parameters()),
-        "hardware": _hardware(reader.device),
+        "hardware": hardware(device),
         "threads": torch.get_num_threads(),
         "versions": {name: _version(name) for name in ("ragcache", "torch", "transformers", "numpy")},
         **given,
     }
+
+
+def about_reader(reader: Reader) -> dict[str, Any]:
+    """Who answered, for `meta`."""
+    return {
+        "device": reader.device,
+        "reader": reader.name,
+        "fingerprint": reader.fingerprint,
+        "dtype": str(reader.model.dtype).removeprefix("torch."),
+        "parameters": sum(p.numel() for p in reader.model.parameters()),
+    }
+
+
+def hardware(device: torch.device) -> str:
+    """What it ran on."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{_processor()}, {os.cpu_count()} cores"
 
 
 def check_plotting() -> None:
@@ -145,12 +159,6 @@ def _commit() -> str | None:
     except (OSError, subprocess.CalledProcessError):
         return None
     return described.stdout.strip()
-
-
-def _hardware(device: torch.device) -> str:
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    return f"{_processor()}, {os.cpu_count()} cores"
 
 
 def _processor() -> str:

@@ -3,51 +3,26 @@
 import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from functools import cache, cached_property
 from pathlib import Path
 
 import xxhash
 
-from ragcache import methods
-from ragcache.encode import Alone, Encoder
+from ragcache.encode import Encoder
 from ragcache.engine import Engine
 from ragcache.errors import InvalidArgument
+from ragcache.evaluate.contenders import Contender
 from ragcache.evaluate.metrics import exact_match, token_f1
 from ragcache.evaluate.tasks import Example
 from ragcache.index import Index, Neighbours
-from ragcache.methods import Method
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 from ragcache.report import Answer, CacheReport
 from ragcache.retrieve import Embedder, neighbours
-from ragcache.select import FirstTokens, RandomTokens
-
-CONTROLS = ("full", "naive", "random", "epic", "first4")
-#: At a share of .99 everything that has a score is taken: the first 4 tokens of each chunk, and no other.
-FIRST4 = Method("first4", Alone(), FirstTokens(tokens=4), 0.99, about="the first 4 tokens of every chunk, nothing else")
 
 #: Called with the stage, how much of it is done, and how much there is.
 Progress = Callable[[str, int, int], None]
-
-
-@dataclass(frozen=True)
-class Contender:
-    """A method with its budget.
-
-    Attributes
-    ----------
-    method : Method
-        A row of the method table, or one's own.
-    recompute : float or None
-        Nominal share; None for rows with a fixed cost.
-    seed : int
-        Of random selection; the answers of several seeds are pooled.
-    """
-
-    method: Method
-    recompute: float | None = None
-    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -87,35 +62,6 @@ class Record:
 
 
 _FIELDS = {field.name for field in fields(Record)}
-
-
-def contenders(names: Iterable[str | Method], budgets: Sequence[float], seeds: Sequence[int] = (0,)) -> list[Contender]:
-    """Methods times budgets, behind the controls; a row with a fixed cost once.
-
-    Parameters
-    ----------
-    names : iterable of str or Method
-        Rows of the method table, or "first4".
-    budgets : sequence of float
-        Shares to recompute.
-    seeds : sequence of int
-        Random selection runs once for each.
-
-    Raises
-    ------
-    UnknownMethod
-        If a name is no row.
-    InvalidArgument
-        If a budget is no share.
-    """
-    rows = {row.name: row for row in map(_row, [*CONTROLS, *names])}
-    found: list[Contender] = []
-    for row in rows.values():
-        if row.recompute is None or row is FIRST4:
-            found.append(Contender(row))
-        else:
-            found += [one for budget in budgets for one in _seeded(row, budget, seeds)]
-    return found
 
 
 def run(
@@ -267,19 +213,6 @@ def _neighbours(ids: Mapping[str, str], embedder: Embedder) -> Neighbours:
         return {key: [keys[i] for i in near] for key, near in zip(keys, found, strict=True)}
 
     return lambda chunk, count: table(count)[chunk]
-
-
-def _row(name: str | Method) -> Method:
-    return FIRST4 if name == FIRST4.name else methods.find(name)
-
-
-def _seeded(row: Method, budget: float, seeds: Sequence[int]) -> Iterator[Contender]:
-    row.budget(budget)  # refuses what is no share before hours are spent
-    if not isinstance(row.select, RandomTokens):
-        yield Contender(row, budget)
-        return
-    for seed in seeds:
-        yield Contender(replace(row, select=RandomTokens(seed)), budget, seed)
 
 
 def _record(key: str, task: str, example: Example, who: Contender, answer: Answer) -> Record:

@@ -3,8 +3,8 @@ import torch
 
 from ragcache.engine import Engine
 from ragcache.errors import InvalidArgument
+from ragcache.evaluate.contenders import Contender
 from ragcache.evaluate.latency import CHUNK, PREFIX, QUESTION, SHAPES, measure, random_reader
-from ragcache.evaluate.runs import Contender
 from ragcache.index import Index
 from ragcache.methods import METHODS
 from ragcache.model.reader import Reader

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from ragcache.errors import InvalidArgument, UnknownMethod
 from ragcache.evaluate import runs
+from ragcache.evaluate.contenders import CONTROLS, Contender, contenders
 from ragcache.evaluate.report import markdown, write
-from ragcache.evaluate.runs import CONTROLS, Contender, Record, contenders, run
+from ragcache.evaluate.runs import Record, run
 from ragcache.evaluate.table import Row, tabulate
 from ragcache.evaluate.tasks import Example
 from ragcache.methods import METHODS
