@@ -22,6 +22,8 @@ class CorpusQuestion:
         The question's form never occurs in the bundled reader's training.
     evidence : tuple of str
         The sentences, word for word, which together give the answer.
+    bridge : str
+        Two-hop: the name in the middle. The reader says it first, "Mara Voss: Oslo".
     """
 
     id: str
@@ -31,6 +33,12 @@ class CorpusQuestion:
     sources: tuple[str, ...]
     unseen_phrasing: bool
     evidence: tuple[str, ...]
+    bridge: str = ""
+
+    @property
+    def accepted(self) -> tuple[str, ...]:
+        """Answers to accept, with and without the name in the middle; the last is what the reader should say."""
+        return (self.answer, f"{self.bridge}: {self.answer}") if self.bridge else (self.answer,)
 
 
 def reader_path() -> Path:

@@ -84,7 +84,7 @@ def make_row(rng: random.Random, encode: Encoder, context: Context, foreign: flo
     """
     wording, questions = draw_wording(rng, foreign), context.questions[:most]
     texts = [wording.before, *(c + "\n\n" for c in context.chunks)]
-    asked = [text for q in questions for text in (wording.ask.format(q=q.text) + wording.after, " " + q.answer)]
+    asked = [text for q in questions for text in (wording.ask.format(q=q.text) + wording.after, " " + q.reply)]
     pieces = encode(texts + asked)
     row = Row([], [], [], [], [q.family for q in questions], reach)
     for number, ids in enumerate(pieces[: len(texts)]):

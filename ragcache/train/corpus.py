@@ -134,13 +134,14 @@ class _Writer:
         return [_numbered(q, i) for i, q in enumerate(out)]
 
     def _ask(self, kind: str, subject: str, fact: _Fact, *before: _Fact) -> CorpusQuestion:
-        """Ask for `fact`, calling its subject `subject`; `before` holds the facts which that name takes."""
+        """Ask for `fact`, calling its subject `subject`; `before` holds the facts which that phrase takes."""
         unseen = self.rng.random() < _UNSEEN
         form = self.rng.choice(fact.relation.unseen if unseen else fact.relation.asks)
         text = (form.replace("the {s}", "{s}") if before else form).format(s=subject)
         hops = (*before, fact)
+        bridge = fact.subject if before else ""
         return CorpusQuestion("", text[0].upper() + text[1:], fact.value, kind, tuple(f.document for f in hops), unseen,
-                              tuple(s for f in hops for s in f.evidence))  # fmt: skip
+                              tuple(s for f in hops for s in f.evidence), bridge)  # fmt: skip
 
     def _chains(self, told: list[_Fact]) -> Iterator[CorpusQuestion]:
         for first in told:

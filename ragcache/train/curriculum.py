@@ -10,7 +10,7 @@ LEVELS: tuple[Level, ...] = (
     Level(entities=(3, 5), relations=(1, 2), groups=2, sections=0.6, tokens=360),
     Level(entities=(3, 5), relations=(1, 2), groups=2, filler=0.2, sections=0.6, tokens=400),
     Level(entities=(3, 5), relations=(1, 2), groups=2, forms=2, filler=0.3, sections=0.55, tokens=480),
-    Level(entities=(3, 5), relations=(1, 2), groups=2, forms=2, filler=0.4, sections=0.5, twohop=0.3, wordings=0.1,
+    Level(entities=(3, 5), relations=(1, 2), groups=2, forms=2, filler=0.4, sections=0.6, twohop=0.4, wordings=0.1,
           tokens=560),
     Level(entities=(3, 6), relations=(1, 3), groups=3, forms=9, filler=0.4, sections=0.5, twohop=0.4, unknown=0.1,
           wordings=0.2, tokens=640),
@@ -29,7 +29,7 @@ REPEAT_MINUTES = 4.0
 REPEAT_SHARE = 0.05
 ADVANCE_AT = 0.76
 """Mean exact match over the families of a level at which the next one starts."""
-WEAKEST_AT = 0.6
+WEAKEST_AT = 0.55
 """... and that of its weakest family."""
 ADVANCE_AFTER = 100
 """Steps spent in a level, at least."""

@@ -64,7 +64,7 @@ def right(model: torch.nn.Module, tokenizer: PreTrainedTokenizerFast, example: E
         return list(tokenizer(text, add_special_tokens=False).input_ids)
 
     pieces = [ids(OURS.before), *(ids(c + "\n\n") for c in example.chunks)]
-    answer = [*ids(" " + example.answers[0]), tokenizer.eos_token_id]
+    answer = [*ids(" " + example.answers[-1]), tokenizer.eos_token_id]
     asked = ids(OURS.ask.format(q=example.question)) + ids(OURS.after)
     canvas, slots = lay_out(pieces, asked + answer[:-1], MODES[mode])
     logits = model(input_ids=torch.tensor([canvas.ids]), attention_mask=_mask(canvas),

@@ -68,7 +68,7 @@ def _texts(seed: int) -> Iterator[str]:
         yield "\n\n".join(context.chunks)
         for q in context.questions:
             yield f"Question: {q.text}"
-            yield q.answer
+            yield q.reply
     for name in _PLAIN_ENGLISH:
         module = sys.modules.get(name) or __import__(name, fromlist=["_"])
         for thing in (module, *vars(module).values()):

@@ -36,7 +36,7 @@ class Settings:
     minutes: float = 95.0
     tokens: int = 4096
     rate: float = 2e-3
-    decay: float = 0.35
+    decay: float = 0.55
     language: float = 0.05
     seed: int = 0
     vocabulary: int = 2048

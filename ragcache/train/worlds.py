@@ -54,12 +54,22 @@ class Level:
 
 @dataclass
 class Question:
-    """One question with its answer, its family (fact, section, twin, twohop, unknown) and the chunks it needs."""
+    """One question with its answer, its family (fact, section, twin, twohop, unknown) and the chunks it needs.
+
+    A two-hop question has a `bridge`, the name in the middle, which the reader says before the answer: two look-ups one
+    after the other are within its depth, two at once were not learnt.
+    """
 
     text: str
     answer: str
     family: str
+    bridge: str = ""
     gold: list[int] = field(default_factory=list)
+
+    @property
+    def reply(self) -> str:
+        """What the reader is trained to say."""
+        return f"{self.bridge}: {self.answer}" if self.bridge else self.answer
 
 
 @dataclass
@@ -230,15 +240,15 @@ class World:
         for first in facts:
             for second in facts:
                 if first.value == second.subject and first.relation.phrase:
-                    np = self.rng.choice(first.relation.phrase[: self.level.forms]).format(s=first.subject)
+                    np, bridge = self.rng.choice(first.relation.phrase[: self.level.forms]), first.value
                 elif first.subject == second.subject and first is not second and first.relation.back_phrase:
-                    np = self.rng.choice(first.relation.back_phrase).format(o=first.value)
+                    np, bridge = self.rng.choice(first.relation.back_phrase), first.subject
                 else:
                     continue
                 ask = self.rng.choice(second.relation.asks[: self.level.forms])
-                text = ask.replace("the {s}", "{s}").format(s=np)
+                text = ask.replace("the {s}", "{s}").format(s=np.format(s=first.subject, o=first.value))
                 places = [self._where[id(first)], self._where[id(second)]]
-                out.append(self._question(text, second.value, "twohop", places))
+                out.append(self._question(text, second.value, "twohop", places, bridge))
         return out
 
     def ask_in_vain(self) -> Question | None:
@@ -251,8 +261,10 @@ class World:
         text = self.rng.choice(self.rng.choice(free).asks).format(s=fact.subject)
         return self._question(text, UNKNOWN, "unknown", [])
 
-    def _question(self, text: str, answer: str, family: str, places: list[tuple[int, int]]) -> Question:
-        question = Question(text[0].upper() + text[1:], answer, family)
+    def _question(
+        self, text: str, answer: str, family: str, places: list[tuple[int, int]], bridge: str = ""
+    ) -> Question:
+        question = Question(text[0].upper() + text[1:], answer, family, bridge)
         self._places[id(question)] = places
         return question
 

@@ -47,7 +47,7 @@ def test_labels_are_the_answers_and_their_end(encode):
     context = make_context(random.Random(5), LEVELS[4])
     row = make_row(random.Random(5), encode, context, 0.0, "full", 1)
     labelled = [i for i, label in zip(row.ids, row.label, strict=True) if label]
-    assert labelled == [*encode([" " + context.questions[0].answer])[0], encode.end]
+    assert labelled == [*encode([" " + context.questions[0].reply])[0], encode.end]
 
 
 def test_batches_hold_about_the_asked_number_of_tokens(encode):

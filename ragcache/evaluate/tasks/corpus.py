@@ -22,7 +22,7 @@ class Corpus:
     """
 
     kind: str = "one-hop"
-    chunks: int = 10
+    chunks: int = 8
     documents: int = 3
 
     def examples(self, n: int, seed: int = 0) -> list[Example]:
@@ -36,7 +36,7 @@ class Corpus:
         chunks = self._pages(rng, q, documents) if self.kind == "section" else self._mixed(rng, q, documents)
         own = set(documents[q.sources[0]]) if self.kind == "section" else set(chunks)
         gold = tuple(i for i, c in enumerate(chunks) if c in own and any(e in c for e in q.evidence))
-        return Example(q.id, f"corpus-{self.kind}", tuple(chunks), q.question, (q.answer,), gold)
+        return Example(q.id, f"corpus-{self.kind}", tuple(chunks), q.question, q.accepted, gold)
 
     def _pages(self, rng: random.Random, q: CorpusQuestion, documents: dict[str, list[str]]) -> list[str]:
         folder = q.sources[0].split("/")[0]

@@ -19,7 +19,7 @@ class Facts:
         Share of idle sentences around the facts.
     """
 
-    chunks: int = 10
+    chunks: int = 8
     filler: float = 0.4
 
     def examples(self, n: int, seed: int = 0) -> list[Example]:
