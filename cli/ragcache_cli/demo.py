@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ragcache_cli.options import AsJson
-from ragcache_cli.terminal import note, say, say_json, short
+from ragcache_cli.terminal import note, say, say_json
 
 if TYPE_CHECKING:
     from ragcache.bundled import CorpusQuestion
@@ -81,7 +81,7 @@ def _asked(rag: "RagCache", question: "CorpusQuestion", *, silent: bool) -> dict
     from ragcache.evaluate.metrics import exact_match
 
     answer = rag.ask(question.question, method=METHOD, recompute=RECOMPUTE, compare=question.id == COMPARED)
-    right = bool(exact_match(answer.text, (question.answer,)))
+    right = bool(exact_match(answer.text, question.accepted))
     if not silent:
         _show(question, answer, right=right)
     return {"id": question.id, "kind": question.kind, "gold": question.answer, "right": right, **answer.as_dict()}
@@ -90,5 +90,11 @@ def _asked(rag: "RagCache", question: "CorpusQuestion", *, silent: bool) -> dict
 def _show(question: "CorpusQuestion", answer: "Answer", *, right: bool) -> None:
     mark = "\u2713" if right else f"\u2717 (it is {question.answer})"
     say(f"{question.question}  [{question.kind}]\n  {answer.text} {mark}")
-    say(f"  from {', '.join(dict.fromkeys(short(source.source) for source in answer.sources[:3]))}, \u2026")
+    say(f"  from {', '.join(dict.fromkeys(_document(source.source) for source in answer.sources))}")
     say(f"  {answer.report.line(answer.comparison)}\n")
+
+
+def _document(source: str) -> str:
+    from ragcache import bundled
+
+    return str(Path(source).relative_to(bundled.corpus_path().absolute()))

@@ -50,7 +50,8 @@ def progress() -> Iterator[Callable[[str, int, int], None]]:
     """Progress bars on stderr, one per stage: `report(stage, done, total)`."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    clock = TimeRemainingColumn(elapsed_when_finished=True)
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), clock)
     with Progress(*columns, console=_console(stderr=True)) as bars:
         tasks: dict[str, Any] = {}
 

@@ -22,7 +22,7 @@ def golds(monkeypatch: pytest.MonkeyPatch, documents: Path, checkpoint: Path) ->
     monkeypatch.setattr(bundled, "reader_path", lambda: checkpoint)
     monkeypatch.setattr(bundled, "corpus_path", lambda: documents)
     monkeypatch.setattr(
-        bundled, "questions", lambda: [replace(known[name], answer=gold) for name, gold in golds.items()]
+        bundled, "questions", lambda: [replace(known[name], answer=gold, bridge="") for name, gold in golds.items()]
     )
     return golds
 
