@@ -96,10 +96,7 @@ class Engine:
         MissingEncoding
             If the index holds KV, but none that the method loads.
         """
-        stream = self.stream(question, chunks, method=method, recompute=recompute, sampling=sampling)
-        for _ in stream:
-            pass
-        answer = stream.answer
+        answer = self.stream(question, chunks, method=method, recompute=recompute, sampling=sampling).answer
         return self._compared(answer, chunks, method, sampling or Sampling()) if compare else answer
 
     def stream(
@@ -134,13 +131,13 @@ class Engine:
         budget = row.budget(recompute)
         if not question.strip():
             raise InvalidArgument("the question is blank; ask something")
+        began = time.perf_counter()
         segments = [chunk.segment for chunk in chunks]
         prompt = row.layout.place(self.index.template, self.index.prefix_segment, segments, question)
         self._check_length(prompt, max_new_tokens)
         by_id = {chunk.id: chunk for chunk in chunks}
         placed = [by_id[prompt.segments[i].chunk or ""] for i in prompt.chunks()]
         work = Assembly(self.reader, self.index, prompt, placed, Ledger(self._shape))
-        began = work.now()
         if row.encode is None:
             logits, step = self._stock(work)
             recomputed = torch.zeros(len(prompt), dtype=torch.bool)
@@ -155,7 +152,7 @@ class Engine:
             def step(token: int) -> Tensor:
                 return p.append(token, next(counter))
 
-        work.ms.first_token = work.ms.total = work.now() - began
+        work.ms.first_token = work.ms.total = work.now() - began * 1e3
         nominal = None if row.recompute is None else budget
         return Prefilled(prompt, logits, step, self._report(row.name, nominal, work, recomputed))
 
@@ -261,17 +258,17 @@ class Stream:
         self._began = began
         self._text: list[str] = []
         self._ids: list[int] = []
-        self._done = False
+        self._pieces = self._written()  # one decode, however often the stream is iterated
 
     def __iter__(self) -> Iterator[str]:
-        if self._done:
-            return
+        return self._pieces
+
+    def _written(self) -> Iterator[str]:
         reader, ready = self._engine.reader, self._prefilled
         tokens = decode(ready.step, ready.logits, ready.prompt.token_ids, self._sampling, reader.stop_ids)
         for piece in pieces(tokens, reader.tokenizer, self._sampling.stop, self._ids):
             self._text.append(piece)
             yield piece
-        self._done = True
         ready.report.ms.total = (time.perf_counter() - self._began) * 1e3
 
     @property

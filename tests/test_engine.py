@@ -55,6 +55,15 @@ def test_a_stream_gives_the_same_text_as_an_answer(ready: tuple[Engine, list[Chu
     assert stream.answer.token_ids == engine.answer(QUESTION, chunks, method="naive", sampling=SHORT).token_ids
 
 
+def test_a_stream_left_half_read_is_finished_not_begun_again(ready: tuple[Engine, list[Chunk]]) -> None:
+    engine, chunks = ready
+    whole = engine.answer(QUESTION, chunks, method="naive", sampling=Sampling(max_new_tokens=12))
+    stream = engine.stream(QUESTION, chunks, method="naive", sampling=Sampling(max_new_tokens=12))
+    next(iter(stream))
+    assert stream.answer.token_ids == whole.token_ids
+    assert stream.answer.text == whole.text
+
+
 def test_the_stock_answer_equals_generate(ready: tuple[Engine, list[Chunk]]) -> None:
     import torch
 

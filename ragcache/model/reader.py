@@ -180,7 +180,7 @@ class Reader:
 
         cache = DynamicCache() if cache is None else cache
         ids = torch.tensor([list(token_ids)], device=self.device)  # (1, tokens)
-        with self._lock, self._attention("sdpa"):
+        with self._lock:
             output = self.model(input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=1)
         return output.logits[0, -1].float(), cache
 
