@@ -95,6 +95,14 @@ def test_a_folder_has_one_fingerprint_wherever_it_lies_until_its_weights_change(
     assert Reader.load(str(moved), device="cpu").fingerprint == first
 
 
+def test_one_folder_in_two_dtypes_is_two_readers(tmp_path: Path) -> None:
+    tiny_model("llama", **SMALL).save_pretrained(tmp_path / "model")
+    byte_tokenizer().save_pretrained(tmp_path / "model")
+    load = {dtype: Reader.load(str(tmp_path / "model"), dtype=dtype, device="cpu") for dtype in ("float32", "bfloat16")}
+    assert load["float32"].fingerprint != load["bfloat16"].fingerprint
+    assert load["float32"].fingerprint == Reader.load(str(tmp_path / "model"), device="cpu").fingerprint
+
+
 @pytest.mark.parametrize("damage", ["not json", "[]", None])
 def test_a_lost_or_damaged_memory_of_digests_costs_only_time(tmp_path: Path, damage: str | None) -> None:
     folder = tmp_path / "model"
