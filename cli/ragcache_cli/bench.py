@@ -49,7 +49,8 @@ def quality(
 ) -> None:
     """Answer generated questions with every method and budget; write table and picture.
 
-    The controls full, naive, random, epic and first4 always take part. A run that was interrupted resumes.
+    The controls full, naive, random, epic and first4 always take part. A run that was interrupted resumes. To use
+    several cores, start one process for each part of the tasks with the same --out, then one over all of them.
     """
     from ragcache.evaluate import report
     from ragcache.evaluate.contenders import contenders

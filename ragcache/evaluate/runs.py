@@ -113,8 +113,8 @@ def run(
     sampling = Sampling(max_new_tokens=max_new_tokens)
     taken: list[Record] = []
     for name, examples in tasks.items():
-        run = _Run(reader, name, examples, field, embedder or Embedder(), sampling, progress or _silent)
-        taken += run.records(known, raw)
+        work = _Run(reader, name, examples, field, embedder or Embedder(), sampling, progress or _silent)
+        taken += work.records(known, raw)
     return taken
 
 

@@ -60,6 +60,13 @@ def test_the_check_fails_where_keys_are_not_moved(
     assert not gpu_check._row(reader)["passed"]
 
 
+@pytest.mark.filterwarnings("ignore")  # torch says why each kernel refuses
+def test_kernels_are_timed_and_those_that_refuse_say_none() -> None:
+    rows = {row["kernel"]: row["ms"] for row in gpu_check._kernels("cpu", (300,))}
+    assert rows["MATH"] > 0
+    assert rows["CUDNN_ATTENTION"] is None
+
+
 def test_it_imports_nothing_that_a_bare_machine_lacks() -> None:
     heavy = "chromadb sentence_transformers matplotlib pypdf bs4 docx semantic_text_splitter".split()
     code = f"import sys, ragcache.evaluate.gpu_check; sys.exit(', '.join(set({heavy}) & set(sys.modules)) or 0)"

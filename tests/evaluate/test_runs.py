@@ -142,6 +142,14 @@ def test_neighbours_come_from_the_whole_pool_and_shared_chunks_are_encoded_once(
     assert encoded == dict.fromkeys([f"facts: encode {r}" for r in ("alone", "prefixed", "fused(neighbours=10)")], 7)
 
 
+def test_runs_over_parts_of_the_tasks_add_up(reader: Reader, raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    field, parts = contenders([], (0.3,)), {name: examples(1, name) for name in ("facts", "twohop")}
+    both = [run(reader, {name: parts[name]}, field, raw, embedder=Letters()) for name in parts]  # type: ignore[arg-type]
+    asked = count_answers(monkeypatch)
+    assert run(reader, parts, field, raw, embedder=Letters()) == [*both[0], *both[1]]  # type: ignore[arg-type]
+    assert not asked
+
+
 def record(method: str, number: int, answer: str, em: float, **more: object) -> Record:
     values = {"recompute": None, "seed": 0, "f1": em, "charged": 0.1, "charged_flops": 0.2, "ttft_ms": 10.0}
     key = f"{method}{number}{more}"
