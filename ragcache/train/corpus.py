@@ -18,9 +18,9 @@ from ragcache.train.relations import BY_SUBJECT, Relation
 from ragcache.train.worlds import idle_sentence
 
 _PAGES = {"project": 24, "product": 16, "site": 14, "policy": 14}
-_ON_PAGE = {"project": ("budget", "code", "start", "material"), "product": ("price", "colour"),
+_ON_PAGE = {"project": ("budget", "code", "start"), "product": ("price", "colour"),
             "site": ("capacity", "opened"), "policy": ("limit", "review")}  # fmt: skip
-_IN_NEWS = {"project": ("lead", "base", "sponsor"), "product": ("maker", "designer"), "site": ("manager",),
+_IN_NEWS = {"project": ("lead", "base", "sponsor", "material"), "product": ("maker", "designer"), "site": ("manager",),
             "policy": ("owner",)}  # fmt: skip
 _PERSON = ("town", "role", "badge", "room", "mentor", "employer")
 _COMPANY = ("office", "founder", "phone")

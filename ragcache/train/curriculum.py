@@ -12,6 +12,8 @@ LEVELS: tuple[Level, ...] = (
     Level(entities=(3, 5), relations=(1, 2), groups=2, forms=2, filler=0.3, sections=0.55, tokens=480),
     Level(entities=(3, 5), relations=(1, 2), groups=2, forms=2, filler=0.4, sections=0.6, twohop=0.4, wordings=0.1,
           tokens=560),
+    Level(entities=(3, 5), relations=(1, 2), groups=2, forms=9, filler=0.4, sections=0.6, twohop=0.4, unknown=0.05,
+          wordings=0.2, tokens=560),
     Level(entities=(3, 6), relations=(1, 3), groups=3, forms=9, filler=0.4, sections=0.5, twohop=0.4, unknown=0.1,
           wordings=0.2, tokens=640),
     Level(entities=(3, 6), relations=(1, 4), groups=4, forms=9, filler=0.5, sections=0.5, twohop=0.4, unknown=0.15,

@@ -194,7 +194,7 @@ class World:
         for subject in dict.fromkeys(f.subject for f in facts):
             own = [f for f in facts if f.subject == subject]
             self.rng.shuffle(own)
-            k = self.rng.randint(1, len(own) - 1) if len(own) > 1 and self.rng.random() < 0.3 else len(own)
+            k = self.rng.randint(1, len(own) - 1) if len(own) > 1 and self.rng.random() < 0.15 else len(own)
             parts += [(subject, part) for part in (own[:k], own[k:]) if part]
         self.rng.shuffle(parts)
         stream: list[list[str]] = []
@@ -313,9 +313,11 @@ def make_context(rng: random.Random, level: Level, held: bool = False) -> Contex
     if rng.random() < level.twohop:
         _chains(world)
     for i, kind in enumerate(_groups(world) if not world.facts or rng.random() < 0.6 else []):
-        facts = world.table(kind, rng.randint(*level.entities), rng.randint(*level.relations), known)
         named = kind not in ("word", "thing")
-        if i == 0 and named and (sections or rng.random() < 0.4 * level.sections):
+        headed = i == 0 and named and (sections or rng.random() < 0.4 * level.sections)
+        longer = headed and level.forms > 1  # facts further from their header
+        facts = world.table(kind, rng.randint(*level.entities), rng.randint(*level.relations) + longer, known)
+        if headed:
             world.tell_in_sections(facts, twin=not sections)
         else:
             world.tell_plainly(facts)

@@ -56,6 +56,6 @@ def _trimmed(rng: random.Random, task: str, name: str, context: Context, questio
     others = [i for i in range(len(context.chunks)) if i not in question.gold]
     kept = sorted([*question.gold, *rng.sample(others, size - len(question.gold))])
     return Example(
-        name, task, tuple(context.chunks[i] for i in kept), question.text, tuple(dict.fromkeys((question.answer, question.reply))),
-        tuple(kept.index(i) for i in question.gold),
+        name, task, tuple(context.chunks[i] for i in kept), question.text,
+        tuple(dict.fromkeys((question.answer, question.reply))), tuple(kept.index(i) for i in question.gold),
     )  # fmt: skip

@@ -36,7 +36,7 @@ class Sections:
 
     subjects: int = 3
     attributes: int = 2
-    between: int = 3
+    between: int = 2
     twin: bool = False
 
     def examples(self, n: int, seed: int = 0) -> list[Example]:
