@@ -12,6 +12,8 @@ from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any
 
+from ragcache.errors import UnsupportedModel
+
 SYSTEM = "You answer questions from the notes you are given."
 BEFORE_CHUNKS = "Notes:\n\n"
 BEFORE_QUESTION = "Question: "
@@ -165,9 +167,13 @@ def _rendered(tokenizer: Any, system: str) -> tuple[str, str, str]:
     else:
         bos = _leading_bos(tokenizer)
         text = f"{bos}{system}\n\n{user}\nAnswer:"
-    before, rest = text.split(_CHUNKS)
-    between, after = rest.split(_QUESTION)
-    return before, between, after
+    before, *rest = re.split(f"{_CHUNKS}|{_QUESTION}", text)
+    if len(rest) != 2 or text.index(_CHUNKS) > text.index(_QUESTION):
+        raise UnsupportedModel(
+            "the model's chat template does not render the user's words exactly once, so a prompt cannot be cut into "
+            "segments; give the tokenizer another chat_template, or none"
+        )
+    return before, rest[0], rest[1]
 
 
 def _with_system(tokenizer: Any, system: str, user: str) -> str:

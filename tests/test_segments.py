@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken
 from tokenizers.processors import TemplateProcessing
 
+from ragcache.errors import UnsupportedModel
 from ragcache.segments import BEFORE_QUESTION, SYSTEM, Prompt, Segment, Template
 
 LOOP = "{% for m in messages %}<|{{ m.role }}|>{{ m.content BODY }}<|end|>{% endfor %}"
@@ -155,3 +156,9 @@ def test_the_markers_themselves_may_stand_in_documents() -> None:
     _, prompt, rendered = asked(PLAIN + REPLY, text)
     assert rendered.count(text) == 1
     assert len(prompt.segments) == 4
+
+
+@pytest.mark.parametrize("template", ["{{ messages[-1].content * 2 }}", "nothing of the user's"])
+def test_a_template_that_does_not_render_the_question_once_is_refused(template: str) -> None:
+    with pytest.raises(UnsupportedModel, match="chat template"):
+        Template(byte_tokenizer(template))
