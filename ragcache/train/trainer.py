@@ -103,11 +103,16 @@ class Trainer:
         self.export(self.folder / "reader")
 
     def export(self, folder: Path) -> None:
-        """Write a stock Hugging Face folder: bf16 weights, config, tokenizer."""
+        """Write a stock Hugging Face folder: bf16 weights, config, tokenizer; and the learning curve."""
         other = new_reader(self.settings.vocabulary)
         other.load_state_dict(self.model.state_dict())
         other.bfloat16().save_pretrained(folder)
+        (folder / "model.safetensors").chmod(0o644)
         save_tokenizer(self.tokenizer, folder)
+        log = self.folder / "log.jsonl"
+        lines = log.read_text().splitlines() if log.exists() else []
+        kept = [line for i, line in enumerate(lines) if i % 8 == 0 or "held_out" in line]
+        (folder / "curve.json").write_text("[\n" + ",\n".join(kept) + "\n]\n")
 
     def _own_tokenizer(self) -> PreTrainedTokenizerFast:
         folder = self.folder / "tokenizer"
