@@ -145,15 +145,10 @@ class _Writer:
 
     def _chains(self, told: list[_Fact]) -> Iterator[CorpusQuestion]:
         for first in told:
-            phrases, backs = first.relation.phrase[:1], first.relation.back_phrase[:1]
-            for second in told:
-                if phrases and second.subject == first.value:
-                    yield self._ask("two-hop", phrases[0].format(s=first.subject), second, first)
-                elif backs and second.subject == first.subject and second is not first and self._unique(first, told):
-                    yield self._ask("two-hop", backs[0].format(o=first.value), second, first)
-
-    def _unique(self, fact: _Fact, told: list[_Fact]) -> bool:
-        return sum(f.relation is fact.relation and f.value == fact.value for f in told) == 1
+            for second in told if first.relation.phrase else ():
+                if second.subject == first.value:
+                    phrase = self.rng.choice(first.relation.phrase).format(s=first.subject)
+                    yield self._ask("two-hop", phrase, second, first)
 
 
 def _relation(kind: str, key: str) -> Relation:

@@ -14,7 +14,7 @@ class Relation:
     subject, value : str
         Kinds of names, as `Names.draw` knows them.
     says : tuple of str
-        Self-contained statements; the first is the plainest.
+        Self-contained statements, the subject before the value; the first is the plainest.
     it : tuple of str
         Statements which leave the subject to the section they stand in.
     asks : tuple of str
@@ -23,8 +23,6 @@ class Relation:
         Questions kept for evaluation and the demo corpus.
     phrase : tuple of str
         Noun phrases for the value, for two-hop questions.
-    back, back_phrase : tuple of str
-        Questions and noun phrases from the value to the subject, where that is unambiguous.
     """
 
     name: str
@@ -35,8 +33,6 @@ class Relation:
     asks: tuple[str, ...]
     unseen: tuple[str, ...]
     phrase: tuple[str, ...] = ()
-    back: tuple[str, ...] = ()
-    back_phrase: tuple[str, ...] = ()
 
 
 def _plain(
@@ -49,8 +45,6 @@ def _plain(
     asks: tuple[str, ...] = (),
     unseen: tuple[str, ...] = (),
     phrase: tuple[str, ...] = (),
-    back: tuple[str, ...] = (),
-    back_phrase: tuple[str, ...] = (),
 ) -> Relation:
     word = "Who" if value in ("person", "company") else "What"
     of = "the {s}" if subject in ("product", "policy") else "{s}"
@@ -61,19 +55,17 @@ def _plain(
         (f"{word} is the {noun} of {of}?", *asks),
         unseen,
         (f"the {noun} of {of}", *phrase) if value in ("person", "company") else (),
-        back, back_phrase,
     )  # fmt: skip
 
 
 RELATIONS: tuple[Relation, ...] = (
     _plain("lead", "project", "person", "lead",
-           ("{s} is led by {o}.", "{o} leads {s}.", "{o} is in charge of {s}."),
-           ("It is led by {o}.", "{o} leads it."),
+           ("{s} is led by {o}.",),
+           ("It is led by {o}.",),
            ("Who leads {s}?", "Who is in charge of {s}?"), ("By whom is {s} led?", "Who is the person leading {s}?"),
-           ("the person who leads {s}",), ("Which project does {o} lead?", "Which project is led by {o}?"),
-           ("the project that {o} leads", "the project led by {o}")),
+           ("the person who leads {s}",)),
     _plain("base", "project", "city", "base",
-           ("{s} is based in {o}.", "{o} is the base of {s}."), ("It is based in {o}.",),
+           ("{s} is based in {o}.",), ("It is based in {o}.",),
            ("Where is {s} based?", "In which city is {s} based?"),
            ("Which city is {s} based in?", "Where is the base of {s}?")),
     _plain("budget", "project", "amount", "budget",
@@ -84,11 +76,10 @@ RELATIONS: tuple[Relation, ...] = (
            ("{s} has the code {o}.", "{s} is listed under code {o}."), ("It has the code {o}.",),
            ("Which code does {s} have?",), ("Under which code is {s} listed?", "What code does {s} have?")),
     _plain("sponsor", "project", "company", "sponsor",
-           ("{s} is funded by {o}.", "{o} funds {s}."), ("It is funded by {o}.", "{o} funds it."),
+           ("{s} is funded by {o}.",), ("It is funded by {o}.",),
            ("Who funds {s}?", "Which company funds {s}?"),
            ("By whom is {s} funded?", "Which company is the sponsor of {s}?"),
-           ("the company that funds {s}",), ("Which project does {o} fund?",),
-           ("the project that {o} funds", "the project funded by {o}")),
+           ("the company that funds {s}",)),
     _plain("start", "project", "date", "start date",
            ("{s} starts on {o}.", "{s} began on {o}."), ("It starts on {o}.",),
            ("When does {s} start?",), ("On which date does {s} start?", "When is the start date of {s}?")),
@@ -107,10 +98,10 @@ RELATIONS: tuple[Relation, ...] = (
            ("{s} carries badge {o}.", "{s} has the badge number {o}."), ("They carry badge {o}.",),
            ("Which badge does {s} carry?",), ("What badge does {s} carry?", "Which badge number does {s} have?")),
     _plain("mentor", "person", "person", "mentor",
-           ("{s} was trained by {o}.", "{o} trained {s}."), ("They were trained by {o}.",),
+           ("{s} was trained by {o}.",), ("They were trained by {o}.",),
            ("Who trained {s}?",), ("By whom was {s} trained?",), ("the person who trained {s}",)),
     _plain("employer", "person", "company", "employer",
-           ("{s} works for {o}.", "{o} employs {s}."), ("They work for {o}.",),
+           ("{s} works for {o}.",), ("They work for {o}.",),
            ("Which company does {s} work for?", "Who employs {s}?"), ("For which company does {s} work?",),
            ("the company that employs {s}",)),
     _plain("room", "person", "room number", "office",
@@ -122,29 +113,27 @@ RELATIONS: tuple[Relation, ...] = (
            ("Where is the head office of {s}?", "In which city is the head office of {s}?"),
            ("Which city is the head office of {s} in?",)),
     _plain("founder", "company", "person", "founder",
-           ("{s} was founded by {o}.", "{o} founded {s}."), ("It was founded by {o}.",),
-           ("Who founded {s}?",), ("By whom was {s} founded?",), ("the person who founded {s}",),
-           ("Which company did {o} found?",), ("the company that {o} founded", "the company founded by {o}")),
+           ("{s} was founded by {o}.",), ("It was founded by {o}.",),
+           ("Who founded {s}?",), ("By whom was {s} founded?",), ("the person who founded {s}",)),
     _plain("phone", "company", "badge", "phone number",
            ("{s} can be reached under {o}.",), ("It can be reached under {o}.",),
            ("Which phone number does {s} have?",), ("What phone number does {s} have?",)),
     _plain("maker", "product", "company", "maker",
-           ("The {s} is made by {o}.", "{o} makes the {s}."), ("It is made by {o}.",),
+           ("The {s} is made by {o}.",), ("It is made by {o}.",),
            ("Who makes the {s}?", "Which company makes the {s}?"), ("By whom is the {s} made?",),
            ("the company that makes the {s}",)),
     _plain("price", "product", "amount", "price",
            ("The {s} costs {o}.",), ("It costs {o}.",),
            ("How much does the {s} cost?",), ("How much is the {s}?", "What does the {s} cost?")),
     _plain("designer", "product", "person", "designer",
-           ("The {s} was designed by {o}.", "{o} designed the {s}."), ("It was designed by {o}.",),
+           ("The {s} was designed by {o}.",), ("It was designed by {o}.",),
            ("Who designed the {s}?",), ("By whom was the {s} designed?",), ("the person who designed the {s}",)),
     _plain("colour", "product", "colour", "colour",
            ("The {s} is painted {o}.",), ("It is painted {o}.",),
            ("Which colour does the {s} have?",), ("What colour does the {s} have?",)),
     _plain("manager", "site", "person", "manager",
-           ("{s} is managed by {o}.", "{o} manages {s}."), ("It is managed by {o}.",),
-           ("Who manages {s}?",), ("By whom is {s} managed?",), ("the person who manages {s}",),
-           ("Which site does {o} manage?",), ("the site that {o} manages", "the site managed by {o}")),
+           ("{s} is managed by {o}.",), ("It is managed by {o}.",),
+           ("Who manages {s}?",), ("By whom is {s} managed?",), ("the person who manages {s}",)),
     _plain("capacity", "site", "number", "number of desks",
            ("{s} has {o} desks.", "{s} has room for {o} people."), ("It has {o} desks.",),
            ("How many desks does {s} have?",), ("How many people does {s} have room for?",)),
@@ -152,7 +141,7 @@ RELATIONS: tuple[Relation, ...] = (
            ("{s} was opened in {o}.",), ("It was opened in {o}.",),
            ("When was {s} opened?",), ("In which year was {s} opened?", "What year was {s} opened in?")),
     _plain("owner", "policy", "person", "owner",
-           ("The {s} is owned by {o}.", "{o} owns the {s}."), ("It is owned by {o}.",),
+           ("The {s} is owned by {o}.",), ("It is owned by {o}.",),
            ("Who owns the {s}?",), ("By whom is the {s} owned?",), ("the person who owns the {s}",)),
     _plain("limit", "policy", "amount", "limit",
            ("The {s} sets a limit of {o}.", "The {s} allows up to {o}."), ("It allows up to {o}.",),

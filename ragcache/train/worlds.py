@@ -224,32 +224,24 @@ class World:
 
     # -- what is asked ------------------------------------------------------------------------------------------
     def ask(self, fact: _Fact) -> Question:
-        """Ask for one fact, forwards, or backwards where that is unambiguous."""
+        """Ask for one fact."""
         r = fact.relation
         gold = [self._where[id(fact)], *([self._header[id(fact)]] if id(fact) in self._header else [])]
         family = self._family[id(fact)]
-        if r.back and self.level.forms > 1 and self.rng.random() < 0.2:
-            return self._question(self.rng.choice(r.back).format(o=fact.value), fact.subject, family, gold)
         forms = r.unseen if self.held and self.rng.random() < 0.5 else r.asks[: self.level.forms]
         return self._question(self.rng.choice(forms).format(s=fact.subject), fact.value, family, gold)
 
     def ask_twice(self) -> list[Question]:
-        """Questions whose answer takes two facts: where the lead of X lives, when the project that Y leads starts."""
-        out = []
+        """Questions whose answer takes two facts: where the lead of X lives."""
         facts = [f for f in self.facts if self._family[id(f)] == "fact"]
-        for first in facts:
-            for second in facts:
-                if first.value == second.subject and first.relation.phrase:
-                    np, bridge = self.rng.choice(first.relation.phrase[: self.level.forms]), first.value
-                elif first.subject == second.subject and first is not second and first.relation.back_phrase:
-                    np, bridge = self.rng.choice(first.relation.back_phrase), first.subject
-                else:
-                    continue
-                ask = self.rng.choice(second.relation.asks[: self.level.forms])
-                text = ask.replace("the {s}", "{s}").format(s=np.format(s=first.subject, o=first.value))
-                places = [self._where[id(first)], self._where[id(second)]]
-                out.append(self._question(text, second.value, "twohop", places, bridge))
-        return out
+        pairs = [(a, b) for a in facts for b in facts if a.relation.phrase and a.value == b.subject]
+        return [self._chained(first, second) for first, second in pairs]
+
+    def _chained(self, first: _Fact, second: _Fact) -> Question:
+        phrase = self._form(first.relation.phrase).format(s=first.subject)
+        text = self._form(second.relation.asks).replace("the {s}", "{s}").format(s=phrase)
+        places = [self._where[id(first)], self._where[id(second)]]
+        return self._question(text, second.value, "twohop", places, first.value)
 
     def ask_in_vain(self) -> Question | None:
         """Ask for what the notes do not hold."""
