@@ -6,7 +6,7 @@ there, so it never points at nothing; whatever a killed run left undone is found
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,12 +17,23 @@ from ragcache.errors import InvalidArgument, UnreadableDocument
 from ragcache.index import Index
 from ragcache.model.cost import Shape
 from ragcache.report import IngestPlan, IngestReport
-from ragcache.retrieve import Embedder, Limit, Splitter, Vectors, find, load, neighbours, skipped
+from ragcache.retrieve import (
+    Document,
+    Embedder,
+    Limit,
+    Piece,
+    Splitter,
+    Vectors,
+    find,
+    load,
+    neighbours,
+    skipped,
+)
 
 #: Called with a stage's name, how much of it is done, and how much there is.
 Progress = Callable[[str, int, int], None]
 
-MARKDOWN = ("md", "markdown")
+_MARKDOWN = ("md", "markdown")
 _EMBED_BATCH = 64
 _PROBE_TOKENS = 128
 
@@ -75,10 +86,10 @@ class Ingestion:
         began = time.perf_counter()
         changes = self._documents(paths)
         encoded: dict[str, int] = {}
-        self._encode([e for e in encoders if e.before is None], encoded)
-        self._encode([e.before for e in encoders if e.before is not None], encoded)
+        ordered = _with_bases(encoders)
+        self._encode([encoder for encoder in ordered if encoder.before is None], encoded)
         self._vectors()
-        self._encode([e for e in encoders if e.before is not None], encoded)
+        self._encode([encoder for encoder in ordered if encoder.before is not None], encoded)
         stats = self.index.catalog.stats()
         return IngestReport(
             changes.added,
@@ -95,35 +106,50 @@ class Ingestion:
 
     def plan(self, paths: Sequence[str | Path], encoders: Sequence[Encoder], top_k: int) -> IngestPlan:
         """What that would cost, nothing written: chunks, bytes, seconds, and questions until it pays off."""
-        splitter, reader = self._splitter(), self.index.reader
-        files = find(paths)
+        splitter, files = self._splitter(), find(paths)
         lengths: list[int] = []
+        unread = 0
         for done, path in enumerate(files):
             self.progress("read", done, len(files))
-            document = load(path)
-            pieces = splitter.split(document.text, markdown=document.metadata["format"] in MARKDOWN)
+            try:
+                pieces = _pieces(load(path), splitter)
+            except UnreadableDocument:
+                unread += 1  # the ingestion itself will say why
+                continue
             lengths += [len(self.index.template.chunk(piece.text, "").token_ids) for piece in pieces]
-        shape, rate = Shape.of(reader), self._flops_per_second()
-        tokens, chunks = sum(lengths), len(lengths)
-        mean = tokens / max(chunks, 1)
-        recipes = {e.recipe: e for e in (*encoders, *(e.before for e in encoders if e.before is not None))}
-        left = len(self.index.prefix_segment)
+        self.progress("read", len(files), len(files))
+        todo = [(encoder, lengths) for encoder in _with_bases(encoders)]
+        return self._priced(len(files) - unread, todo, top_k, tuple(str(path) for path in skipped(paths)))
+
+    def pending(self, encoders: Sequence[Encoder], top_k: int) -> IngestPlan:
+        """What is still to be encoded of the documents that the index holds already."""
+        missing = [(encoder, self.index.catalog.missing(encoder.recipe)) for encoder in _with_bases(encoders)]
+        todo = [(encoder, [len(row.token_ids) for row in rows]) for encoder, rows in missing]
+        return self._priced(len({row.document for _, rows in missing for row in rows}), todo, top_k, ())
+
+    def _priced(
+        self, documents: int, todo: Sequence[tuple[Encoder, Sequence[int]]], top_k: int, left_out: tuple[str, ...]
+    ) -> IngestPlan:
+        """A plan for chunks of some lengths, per encoder; FLOPs counted, FLOP/s measured on one short prefill."""
+        reader, shape = self.index.reader, Shape.of(self.index.reader)
+        most = max((lengths for _, lengths in todo), key=len, default=[])
+        prefix, mean = len(self.index.prefix_segment), sum(most) / max(len(most), 1)
         flops = sum(
             shape.forward(torch.arange(start, start + length), reader.layers, logits=False)
-            for encoder in recipes.values()
-            for start in [left + round(mean * getattr(encoder, "neighbours", 0))]
+            for encoder, lengths in todo
+            for start in [prefix + round(mean * getattr(encoder, "neighbours", 0))]
             for length in lengths
         )
-        question = shape.forward(torch.arange(left + round(mean * top_k)), reader.layers, logits=True)
+        question = shape.forward(torch.arange(prefix + round(mean * top_k)), reader.layers, logits=True)
         return IngestPlan(
-            documents=len(files),
-            chunks=chunks,
-            tokens=tokens,
+            documents=documents,
+            chunks=len(most),
+            tokens=sum(most),
             bytes_per_token=reader.bytes_per_token,
-            bytes=reader.bytes_per_token * tokens * len(recipes),
-            seconds=flops / rate,
-            break_even_questions=flops / question,
-            skipped=tuple(str(path) for path in skipped(paths)),
+            bytes=reader.bytes_per_token * sum(sum(lengths) for _, lengths in todo),
+            seconds=flops / self._flops_per_second() if flops else 0.0,
+            break_even_questions=flops / question if question else 0.0,
+            skipped=left_out,
         )
 
     def _documents(self, paths: Sequence[str | Path]) -> _Changes:
@@ -153,7 +179,7 @@ class Ingestion:
 
     def _put(self, path: Path, splitter: Splitter) -> None:
         document = load(path)
-        pieces = splitter.split(document.text, markdown=document.metadata["format"] in MARKDOWN)
+        pieces = _pieces(document, splitter)
         self._drop_vectors(document.source)  # before the chunks: no vector may outlive its own
         self.index.put(
             document.source,
@@ -171,14 +197,16 @@ class Ingestion:
         if row is not None:
             self.vectors.delete([chunk.id for chunk in self.index.catalog.chunks_of(row.id)])
 
-    def _encode(self, encoders: Iterable[Encoder], encoded: dict[str, int]) -> None:
-        for encoder in {e.recipe: e for e in encoders}.values():
+    def _encode(self, encoders: Sequence[Encoder], encoded: dict[str, int]) -> None:
+        for encoder in encoders:
             todo = len(self.index.catalog.missing(encoder.recipe))
-            find_neighbours = _Neighbours(self.index, self.vectors) if todo else None
+            if not todo:
+                continue
+            self.progress(f"encode {encoder.recipe}", 0, todo)
+            find_neighbours = _Neighbours(self.index, self.vectors)
             for done, _ in enumerate(self.index.encode(encoder, neighbours=find_neighbours)):
                 self.progress(f"encode {encoder.recipe}", done + 1, todo)
-            if todo:
-                encoded[encoder.recipe] = todo
+            encoded[encoder.recipe] = todo
 
     def _vectors(self) -> None:
         chunks = {chunk.id: chunk.text for chunk in self.index.catalog.all_chunks()}
@@ -229,6 +257,16 @@ class _Neighbours:
         found = neighbours(self._vectors.embeddings(names), names, [chunk.text for chunk in chunks], count)
         self._found = {name: [names[i] for i in row] for name, row in zip(names, found, strict=True)}
         self._count = count
+
+
+def _pieces(document: Document, splitter: Splitter) -> list[Piece]:
+    return splitter.split(document.text, markdown=document.metadata["format"] in _MARKDOWN)
+
+
+def _with_bases(encoders: Sequence[Encoder]) -> list[Encoder]:
+    """Each encoding once, behind the one it builds on."""
+    ordered = [e for encoder in encoders for e in (encoder.before, encoder) if e is not None]
+    return list({encoder.recipe: encoder for encoder in ordered}.values())
 
 
 def _digest(path: Path) -> str:

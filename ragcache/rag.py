@@ -85,11 +85,11 @@ class RagCache:
         path = Path(path)
         known = _settings(path)
         if not known and not create:
-            raise EmptyIndex(f"there is no index at {path}; run `ragcache ingest PATH… --index {path}` first")
+            raise _no_index(path)
         chosen = methods.find(method or known.get("method") or DEFAULT_METHOD).name
         name = model or known.get("name") or BUNDLED
         dtype = dtype or known.get("dtype") or "auto"
-        reader = name if isinstance(name, Reader) else _load(name, dtype, device)
+        reader = name if isinstance(name, Reader) else load_reader(name, dtype=dtype, device=device)
         own = known.get("embedder") or DEFAULT_EMBEDDER
         if embedder and known and embedder != own:
             raise InvalidArgument(
@@ -160,6 +160,10 @@ class RagCache:
     ) -> IngestPlan:
         """What `ingest` would cost, with nothing written."""
         return self._ingestion(chunk_tokens, progress).plan(_listed(paths), self._encoders(methods), self.top_k)
+
+    def pending(self, *, methods: Sequence[str] | None = None) -> IngestPlan:
+        """What is still to be encoded of the documents that are in the index already."""
+        return self._ingestion(None, None).pending(self._encoders(methods), self.top_k)
 
     def ask(
         self,
@@ -232,14 +236,8 @@ class RagCache:
         return [replace(chunk, score=found[chunk.id]) for chunk in self.index.chunks(list(found))]
 
     def stats(self) -> dict[str, Any]:
-        """Documents, chunks, encodings and bytes; the model they belong to; free bytes on the disk."""
-        return {
-            "path": str(self.index.path),
-            "model": self.reader.name,
-            "method": self.method,
-            **self.index.catalog.stats(),
-            "free_bytes": shutil.disk_usage(self.index.path).free,
-        }
+        """What `stats` says of this index."""
+        return stats(self.index.path)
 
     def close(self) -> None:
         """Close catalogue and vectors."""
@@ -271,6 +269,31 @@ class RagCache:
         self.index.catalog.set_setting("rag", {**self.index.catalog.setting("rag", {}), **changes})
 
 
+def stats(path: str | Path) -> dict[str, Any]:
+    """Documents, chunks, encodings and bytes of an index, its model, and the disk's free bytes; loads no model.
+
+    Raises
+    ------
+    EmptyIndex
+        If there is no index.
+    """
+    path = Path(path)
+    known = _settings(path)
+    if not known:
+        raise _no_index(path)
+    catalog = Catalog(path / "catalog.sqlite")
+    try:
+        found = catalog.stats()
+    finally:
+        catalog.close()
+    free = shutil.disk_usage(path).free
+    return {"path": str(path), "model": known["name"], "method": known["method"], **found, "free_bytes": free}
+
+
+def _no_index(path: Path) -> EmptyIndex:
+    return EmptyIndex(f"there is no index at {path}; run `ragcache ingest PATH… --index {path}` first")
+
+
 def _settings(path: Path) -> dict[str, Any]:
     """What an existing index remembers, read before its model is loaded."""
     file = path / "catalog.sqlite"
@@ -283,7 +306,8 @@ def _settings(path: Path) -> dict[str, Any]:
         catalog.close()
 
 
-def _load(name: str, dtype: str, device: str | None) -> Reader:
+def load_reader(name: str, *, dtype: str = "auto", device: str | None = None) -> Reader:
+    """`Reader.load`, where "bundled" names the reader that comes with the package."""
     if name != BUNDLED:
         return Reader.load(name, dtype=dtype, device=device)
     from ragcache import bundled

@@ -11,8 +11,6 @@ from ragcache_cli.terminal import note, progress, say_json, table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ragcache.model.reader import Reader
-
 app = typer.Typer(no_args_is_help=True, help="Measure the methods: quality on tasks, time to the first token.")
 
 Number = TypeVar("Number", int, float)
@@ -57,13 +55,14 @@ def quality(
     from ragcache.evaluate.runs import run
     from ragcache.evaluate.table import tabulate
     from ragcache.evaluate.tasks import TASKS
+    from ragcache.rag import load_reader
 
     report.check_plotting()
     shares, seeds = _numbers(budgets, float), tuple(range(random_seeds))
     field = contenders(_split(names), shares, seeds)
     chosen = {name: _known(name, TASKS) for name in (_split(tasks) if tasks else TASKS)}
     _use(threads)
-    reader = _reader(model, dtype)
+    reader = load_reader(model, dtype=dtype)
     examples = {name: task.examples(n, seed) for name, task in chosen.items()}
     with progress() as shown:
         records = run(reader, examples, field, out.with_suffix(".jsonl"), max_new_tokens=max_new_tokens, progress=shown)
@@ -164,15 +163,3 @@ def _use(threads: int | None) -> None:
 
     if threads is not None:
         torch.set_num_threads(threads)
-
-
-def _reader(model: str, dtype: str) -> "Reader":
-    from ragcache import bundled
-    from ragcache.model.reader import Reader
-    from ragcache.rag import BUNDLED
-
-    if model != BUNDLED:
-        return Reader.load(model, dtype=dtype)
-    reader = Reader.load(str(bundled.reader_path()), dtype=dtype)
-    reader.name = BUNDLED
-    return reader

@@ -1,7 +1,7 @@
 """`ragcache ingest`: documents into an index, every chunk prefilled once."""
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from shlex import quote
@@ -65,7 +65,7 @@ def run(
 ) -> "IngestReport":
     """Ingest with progress bars; say what a fused encoding will cost before it starts."""
     with progress() as bars:
-        announce = _announcer(rag, paths, methods, chunk_tokens)
+        announce = _announcer(rag, methods)
 
         def report(stage: str, done: int, total: int) -> None:
             announce(stage)
@@ -90,11 +90,8 @@ def _opened(
         return RagCache.open(place, model=model, method=methods[0] if methods else None)
 
 
-def _announcer(
-    rag: "RagCache", paths: Sequence[Path], methods: Sequence[str] | None, chunk_tokens: int | None
-) -> Callable[[str], None]:
+def _announcer(rag: "RagCache", methods: Sequence[str] | None) -> Callable[[str], None]:
     """Prints the plan once, at the first chunk that has to be encoded, if chunks will be fused with others."""
-    from ragcache.errors import UnreadableDocument
     from ragcache.methods import find
 
     encoders = [find(name).encode for name in methods or [rag.method]]
@@ -104,12 +101,11 @@ def _announcer(
         nonlocal waiting
         if waiting and stage.startswith("encode"):
             waiting = False
-            with suppress(UnreadableDocument):  # the ingestion itself says which
-                plan = rag.plan(paths, methods=methods, chunk_tokens=chunk_tokens)
-                note(
-                    f"{plan.chunks:,} chunks are encoded, then once more behind their neighbours: up to "
-                    f"{duration(plan.seconds)} and {size(plan.bytes)} on disk"
-                )
+            plan = rag.pending(methods=methods)
+            note(
+                f"{plan.chunks:,} chunks are to be encoded, then once more behind their neighbours: about "
+                f"{duration(plan.seconds)} and {size(plan.bytes)} on disk"
+            )
 
     return announce
 

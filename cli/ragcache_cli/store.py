@@ -16,10 +16,9 @@ def _store() -> None:
 @app.command()
 def stats(index: IndexPath = DEFAULT_INDEX, as_json: AsJson = False) -> None:
     """Count documents, chunks, and the bytes of every encoding."""
-    from ragcache.rag import RagCache
+    from ragcache import rag
 
-    with RagCache.open(index, create=False) as rag:
-        found = rag.stats()
+    found = rag.stats(index)
     if as_json:
         say_json(found)
         return

@@ -168,8 +168,19 @@ class Reader:
         return logits
 
     @torch.no_grad()
-    def stock(self, token_ids: Sequence[int], cache: Any = None) -> tuple[Tensor, Any]:
+    def stock(
+        self, token_ids: Sequence[int], cache: Any = None, *, attention: str | None = None
+    ) -> tuple[Tensor, Any]:
         """Full prefill, or the next tokens on its cache, with transformers' own attention and cache.
+
+        Parameters
+        ----------
+        token_ids : sequence of int
+            What to forward.
+        cache : Cache, optional
+            From an earlier call.
+        attention : str, optional
+            One of transformers' implementations; the one that the model came with otherwise.
 
         Returns
         -------
@@ -180,7 +191,7 @@ class Reader:
 
         cache = DynamicCache() if cache is None else cache
         ids = torch.tensor([list(token_ids)], device=self.device)  # (1, tokens)
-        with self._lock:
+        with self._lock, self._attention(attention or self.model.config._attn_implementation):
             output = self.model(input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=1)
         return output.logits[0, -1].float(), cache
 

@@ -39,6 +39,11 @@ class Sections:
     between: int = 2
     twin: bool = False
 
+    @property
+    def chance(self) -> float:
+        """Exact match of a guess among the subjects' values."""
+        return 1 / self.subjects
+
     def examples(self, n: int, seed: int = 0) -> list[Example]:
         """Return `n` examples; number i is the same with and without `twin`, but for the facts' wording."""
         return [self._example(random.Random(f"sections {seed} {i}"), f"{seed}-{i}") for i in range(n)]
