@@ -1,0 +1,35 @@
+"""The code in docs/ runs."""
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from staged import QUESTION, make
+
+from ragcache.methods import METHODS, Method
+from ragcache.model.reader import Reader
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def blocks(name: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (DOCS / name).read_text(), re.DOTALL)
+
+
+def test_the_examples_of_adding_a_method_run(tmp_path: Path, reader: Reader) -> None:
+    engine, chunks = make(tmp_path, reader, "fusionrag", "naive")
+    asked: list[Method] = []
+
+    def ask(question: str, *, method: Method, recompute: float) -> None:
+        asked.append(method)
+        assert engine.prefill(question, chunks, method=method, recompute=recompute).report.tokens.recomputed > 0
+
+    combination, choice = blocks("adding-a-method.md")
+    exec(combination, {"rag": SimpleNamespace(ask=ask)})
+    assert asked[0].name == "mine"
+    names: dict[str, type] = {}
+    exec(choice, names)
+    row = Method("last", METHODS["naive"].encode, names["LastTokens"](), 0.2)
+    report = engine.prefill(QUESTION, chunks, method=row).report
+    assert report.tokens.recomputed == pytest.approx(0.2 * report.tokens.context, abs=1)
