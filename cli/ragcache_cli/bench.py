@@ -11,6 +11,8 @@ from ragcache_cli.terminal import note, progress, say_json, table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ragcache.bundled import CorpusQuestion
+
 app = typer.Typer(no_args_is_help=True, help="Measure the methods: quality on tasks, time to the first token.")
 
 Number = TypeVar("Number", int, float)
@@ -18,6 +20,7 @@ Number = TypeVar("Number", int, float)
 _METHODS = "prefix,naive,link0,epic,cacheblend,fusionrag,prophetkv"
 _ROW = ("task", "method", "recompute", "charged", "charged_flops", "score", "ci_low", "ci_high", "agreement")
 _LATENCY = ("context", "method", "recompute", "charged_flops", "ttft_ms", "speedup", "speedup_low", "speedup_high")
+_CORPUS = ("kind", "method", "recompute", "n", "recall", "score", "ci_low", "ci_high", "score_found", "score_unseen")
 _STAGES = ("load_ms", "place_ms", "select_ms", "prefill_ms")
 
 Methods = Annotated[str, typer.Option("--methods", "--method", metavar="A,B", help="Rows of `ragcache methods`.")]
@@ -75,6 +78,46 @@ def quality(
     files = report.write(out, rows, about)
     _print({"meta": about, "rows": [vars(row) for row in rows]}, _ROW, as_json=as_json)
     note(f"wrote {', '.join(map(str, files))}")
+
+
+@app.command("corpus")
+def corpus(
+    names: Methods = "full,naive,cacheblend,fusionrag",
+    budgets: Annotated[str, typer.Option(metavar="R,R", help="Shares to recompute.")] = "0.15",
+    top_k: Annotated[int | None, typer.Option(min=1, metavar="N", help="Chunks to retrieve.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only so many questions of each kind.")] = None,
+    threads: Threads = None,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="JSON to write.")] = Path("corpus.json"),
+    as_json: AsJson = False,
+) -> None:
+    """Ask the demo corpus end to end: what retrieval finds, and what is then read right, in separate columns."""
+    import json
+    from tempfile import TemporaryDirectory
+
+    from ragcache import bundled
+    from ragcache.evaluate import report
+    from ragcache.evaluate.contenders import contenders
+    from ragcache.evaluate.endtoend import run
+    from ragcache.rag import BUNDLED, RagCache
+
+    field = contenders(_split(names), _numbers(budgets, float), controls=())
+    _use(threads)
+    questions = _first(bundled.questions(), limit)
+    with TemporaryDirectory() as place, RagCache.open(place, model=BUNDLED) as rag, progress() as shown:
+        rag.ingest(bundled.corpus_path(), methods=_split(names), progress=shown)
+        rows = run(rag, questions, field, top_k=top_k or rag.top_k, progress=shown)
+        about = report.meta(**report.about_reader(rag.reader), chunk_tokens=rag.chunk_tokens)
+    content = {"meta": about, "rows": [vars(row) for row in rows]}
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(content, indent=1, default=str) + "\n", encoding="utf-8")
+    _print(content, _CORPUS, as_json=as_json)
+    note(f"wrote {out}")
+
+
+def _first(questions: "Sequence[CorpusQuestion]", limit: int | None) -> "list[CorpusQuestion]":
+    """The first so many of each kind."""
+    kinds = dict.fromkeys(question.kind for question in questions)
+    return [q for kind in kinds for q in [q for q in questions if q.kind == kind][:limit]]
 
 
 @app.command("latency")
