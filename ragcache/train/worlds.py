@@ -304,7 +304,8 @@ def make_context(rng: random.Random, level: Level, held: bool = False) -> Contex
     sections = rng.random() < level.sections
     if rng.random() < level.twohop:
         _chains(world)
-    for i, kind in enumerate(_groups(world) if not world.facts or rng.random() < 0.6 else []):
+    kinds = _groups(world) if not world.facts or rng.random() < 0.6 else []
+    for i, kind in enumerate(kinds[:2] if sections else kinds):  # else sections drown among other notes
         named = kind not in ("word", "thing")
         headed = i == 0 and named and (sections or rng.random() < 0.4 * level.sections)
         longer = headed and level.forms > 1  # facts further from their header

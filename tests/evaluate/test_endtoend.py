@@ -10,7 +10,7 @@ from ragcache.bundled import CorpusQuestion
 from ragcache.evaluate import endtoend
 from ragcache.evaluate.contenders import contenders
 
-PAGES = {"bridge.md": "The bridge is painted green.", "mill.md": "The mill grinds rye.", "inn.md": "The inn has six beds."}
+PAGES = {"bridge.md": "The bridge is painted green.", "mill.md": "The mill grinds rye.", "inn.md": "It has beds."}
 
 
 def question(name: str, text: str, *evidence: str) -> CorpusQuestion:
