@@ -171,8 +171,8 @@ class World:
         return " ".join(sentences)
 
     def _padded(self, sentence: str, filler: float) -> list[str]:
-        before = [idle_sentence(self.rng) for _ in range(2) if self.rng.random() < filler]
-        after = [idle_sentence(self.rng) for _ in range(2) if self.rng.random() < filler * 0.7]
+        before = [idle_sentence(self.rng) for _ in range(3) if self.rng.random() < filler]
+        after = [idle_sentence(self.rng) for _ in range(3) if self.rng.random() < filler * 0.7]
         return [*before, sentence, *after]
 
     def tell_plainly(self, facts: list[_Fact]) -> None:
@@ -199,14 +199,15 @@ class World:
         self.rng.shuffle(parts)
         stream: list[list[str]] = []
         seen: set[str] = set()
-        filler, looks = self.level.filler, _LOOKS[: max(1, self.level.forms)]
+        idle = self.level.filler
+        filler, looks = self.rng.uniform(idle, min(0.9, 2 * idle)), _LOOKS[: max(1, self.level.forms)]
         for subject, part in parts:
             header = self.rng.choice(_BACK if subject in seen and self.level.forms > 1 else looks).format(s=subject)
             seen.add(subject)
             top = (len(self.units), len(stream))
-            stream.append([header, *([idle_sentence(self.rng)] if self.rng.random() < filler else [])])
+            stream.append([header, *(idle_sentence(self.rng) for _ in range(4) if self.rng.random() < filler)])
             for fact in part:
-                while self.rng.random() < filler * 0.3:
+                while self.rng.random() < idle * 0.2:
                     stream.append([idle_sentence(self.rng), idle_sentence(self.rng)])
                 self._note(fact, "twin" if twin else "section", (len(self.units), len(stream)), None if twin else top)
                 said = self._form(fact.relation.says if twin else fact.relation.it)
