@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from ragcache.encode.prefixed import Prefixed
 from ragcache.encode.protocol import Anywhere, Encoder, LeftContext, Stored
 
+_STITCHED = "stitched"
+
 
 @dataclass(frozen=True)
 class Fused(Anywhere):
@@ -39,8 +41,10 @@ class Fused(Anywhere):
         neighbours = [left for left in found if left is not None]
         if len(neighbours) < len(found):
             return None
+        # Stitched neighbours are never what a full prefill would have had there, even when they stand there later.
+        stitched = (_STITCHED,) if neighbours else ()
         return LeftContext(
             prefix.kvs + tuple(kv for left in neighbours for kv in left.kvs),
-            prefix.keys + tuple(key for left in neighbours for key in left.keys),
+            prefix.keys + stitched + tuple(key for left in neighbours for key in left.keys),
             f"{prefix.words} + {len(neighbours)} neighbours",
         )

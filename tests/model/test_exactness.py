@@ -9,9 +9,13 @@ from conftest import ARCHITECTURES, byte_tokenizer, tiny_model, tiny_reader
 from staged import QUESTION, make
 from transformers import DynamicCache
 
-from ragcache.methods import METHODS
+from ragcache.encode import Fused
+from ragcache.engine import Engine
+from ragcache.index import Index
+from ragcache.methods import METHODS, Method
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
+from ragcache.select import QuestionAttention
 
 DIAL = [name for name, row in METHODS.items() if row.recompute is not None]
 
@@ -73,9 +77,15 @@ def test_fused_prompts_take_the_exact_first_chunk_from_pass_a(reader: Reader, tm
 
 
 def test_a_fused_chunk_with_its_own_neighbour_in_place_is_not_exact(reader: Reader, tmp_path: Path) -> None:
-    engine, chunks = make(tmp_path, reader, "fusionrag")
-    report = engine.prefill(QUESTION, [chunks[1], chunks[0]], method="fusionrag", recompute=0.0).report
+    one = Method("one", Fused(neighbours=1), QuestionAttention(), 0.15)
+    with Index(tmp_path / "index", reader) as index:
+        for name in ("a", "b"):
+            index.put(name, name, [(f"The {name} of it.", 0, 1)], {})
+        names = [row.id for row in index.catalog.all_chunks()]
+        list(index.encode(Fused(neighbours=1), neighbours=lambda chunk, count: [n for n in names if n != chunk]))
+        report = Engine(reader, index).prefill(QUESTION, index.chunks(names), method=one, recompute=0.0).report
     assert [c.cache for c in report.chunks] == ["exact", "hit"]
+    assert "1 neighbours" in report.chunks[1].left
 
 
 def test_bf16_stays_within_the_models_own_noise(tmp_path: Path) -> None:
