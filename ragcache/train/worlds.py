@@ -119,7 +119,7 @@ class World:
     level : Level
         Difficulty.
     held : bool
-        Use held-out names and, half of the time, unseen phrasings.
+        Use held-out names and, for three facts in ten, unseen phrasings.
     """
 
     def __init__(self, rng: random.Random, level: Level, held: bool = False) -> None:
@@ -200,14 +200,14 @@ class World:
         stream: list[list[str]] = []
         seen: set[str] = set()
         idle = self.level.filler
-        filler, looks = self.rng.uniform(idle, min(0.9, 2 * idle)), _LOOKS[: max(1, self.level.forms)]
+        filler, looks = self.rng.uniform(0.0, min(0.9, 2 * idle)), _LOOKS[: max(1, self.level.forms)]
         for subject, part in parts:
             header = self.rng.choice(_BACK if subject in seen and self.level.forms > 1 else looks).format(s=subject)
             seen.add(subject)
             top = (len(self.units), len(stream))
             stream.append([header, *(idle_sentence(self.rng) for _ in range(4) if self.rng.random() < filler)])
             for fact in part:
-                while self.rng.random() < idle * 0.2:
+                while self.rng.random() < filler * 0.2:
                     stream.append([idle_sentence(self.rng), idle_sentence(self.rng)])
                 self._note(fact, "twin" if twin else "section", (len(self.units), len(stream)), None if twin else top)
                 said = self._form(fact.relation.says if twin else fact.relation.it)
@@ -229,7 +229,7 @@ class World:
         r = fact.relation
         gold = [self._where[id(fact)], *([self._header[id(fact)]] if id(fact) in self._header else [])]
         family = self._family[id(fact)]
-        forms = r.unseen if self.held and self.rng.random() < 0.5 else r.asks[: self.level.forms]
+        forms = r.unseen if self.held and self.rng.random() < 0.3 else r.asks[: self.level.forms]
         return self._question(self.rng.choice(forms).format(s=fact.subject), fact.value, family, gold)
 
     def ask_twice(self) -> list[Question]:
@@ -306,10 +306,10 @@ def make_context(rng: random.Random, level: Level, held: bool = False) -> Contex
     if rng.random() < level.twohop:
         _chains(world)
     kinds = _groups(world) if not world.facts or rng.random() < 0.6 else []
-    for i, kind in enumerate(kinds[:2] if sections else kinds):  # else sections drown among other notes
+    for i, kind in enumerate(kinds[: rng.randint(1, 2)] if sections else kinds):  # or sections drown among other notes
         named = kind not in ("word", "thing")
         headed = i == 0 and named and (sections or rng.random() < 0.4 * level.sections)
-        longer = headed and level.forms > 1  # facts further from their header
+        longer = rng.randint(1, 2) if headed and level.forms > 1 else 0  # facts further from their header
         facts = world.table(kind, rng.randint(*level.entities), rng.randint(*level.relations) + longer, known)
         if headed:
             world.tell_in_sections(facts, twin=not sections)
