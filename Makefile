@@ -35,7 +35,12 @@ reader: $(READY)
 
 # The committed quality table of the bundled reader.
 bench: $(READY)
-	HF_HUB_OFFLINE=1 $(BIN)/ragcache bench quality --budgets 0.05,0.15,0.30 --n 200 --out docs/benchmarks/quality-reader.json
+	HF_HUB_OFFLINE=1 $(BIN)/ragcache bench quality --budgets 0.05,0.15,0.30 --n 100 --random-seeds 1 --threads 1 \
+		--out docs/benchmarks/quality-reader.json
+	HF_HUB_OFFLINE=1 $(BIN)/ragcache bench corpus --methods full,naive,cacheblend,fusionrag,prophetkv --budgets 0.30 --threads 1 \
+		--out docs/benchmarks/corpus-reader.json
+	HF_HUB_OFFLINE=1 $(BIN)/ragcache bench latency --shape qwen2.5-0.5b --context 4096,8192 --methods naive,fusionrag --threads 2 \
+		--out docs/benchmarks/latency-qwen2.5-0.5b.json
 
 docs: $(READY)
 	$(BIN)/python -m ragcache_cli.docs > docs/cli.md
