@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from ragcache.rag import RagCache
     from ragcache.report import Answer
 
-# docs/benchmarks/quality-reader.md: of the rows charged at most 0.30, the one nearest to full prefill on every task that
-# needs several chunks, and no worse than the others elsewhere.
+# docs/benchmarks/quality-reader.md: of the rows charged at most 0.30, the one nearest to full prefill on the tasks that
+# need several chunks, and no worse than the others elsewhere.
 METHOD = "prophetkv"
 RECOMPUTE: float | None = 0.30
 #: Ids in the bundled questions; q151 and later are two-hop, q002 and q171 are phrased as training never was.
