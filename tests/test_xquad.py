@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(not DATA.exists(), reason="XQuAD is not on this 
 
 
 def ragcache(*arguments: str, cwd: Path) -> str:
-    command = [sys.executable, "-W", "ignore", "-m", "ragcache_cli.main", *arguments]
+    command = [str(Path(sys.executable).with_name("ragcache")), *arguments]
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
