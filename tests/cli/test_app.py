@@ -62,7 +62,9 @@ def test_an_interrupt_is_one_line_that_promises_a_resumption_and_exit_code_130(
     tmp_path: Path, documents: Path, checkpoint: Path
 ) -> None:
     slow = (
-        "import time, ragcache.index\n"
+        # A test run started in the background hands down an ignored SIGINT.
+        "import signal, time, ragcache.index\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "first = ragcache.index.Index.save\n"
         "def save(self, *rest):\n    first(self, *rest)\n    print('saved', flush=True)\n    time.sleep(30)\n"
         "ragcache.index.Index.save = save\n"
