@@ -45,6 +45,10 @@ class Record:
         FLOPs before the first token over those of full prefill.
     ttft_ms : float
         Milliseconds to the first token.
+    kl : float
+        KL(full || this) of the first token's distribution, nats.
+    gap : int or None
+        Chunks between header and fact, where the question has such a pair.
     """
 
     key: str
@@ -59,6 +63,8 @@ class Record:
     charged: float | None
     charged_flops: float
     ttft_ms: float
+    kl: float | None = None
+    gap: int | None = None
 
 
 _FIELDS = {field.name for field in fields(Record)}

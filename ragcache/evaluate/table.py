@@ -1,11 +1,11 @@
 """From answers to the table: a row per task, method and budget, paired with full prefill question by question."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, median
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from ragcache.evaluate.metrics import agrees, bootstrap
+from ragcache.evaluate.metrics import Interval, agrees, bootstrap, bootstrap_ratio, wilson
 from ragcache.evaluate.runs import Record
 
 K = TypeVar("K", bound=Hashable)
@@ -29,18 +29,26 @@ class Row:
         Questions; seeds are averaged within each.
     score, f1 : float
         Exact match and token F1, in [0, 1].
-    adjusted : float or None
-        Exact match on the questions that full prefill gets right (the study 2603.20218); None where it gets none.
+    adjusted, adjusted_low, adjusted_high : float or None
+        Exact match on the questions that full prefill gets right (the study 2603.20218), with its 95 % interval; None
+        where it gets none.
     delta, ci_low, ci_high : float or None
         Exact match minus full prefill's, with its 95 % paired bootstrap interval.
-    recovered : float or None
-        (score - naive) / (full - naive), FusionRAG (2601.12904); None where the interval of naive - full holds 0.
+    recovered, recovered_low, recovered_high : float or None
+        (score - naive) / (full - naive), FusionRAG (2601.12904), with the 95 % bootstrap interval of that ratio; None
+        where the interval of naive - full holds 0.
     retention : float or None
         Score over full prefill's.
-    agreement : float or None
-        Share of questions with full prefill's own answer, right or wrong.
+    agreement, agreement_low, agreement_high : float or None
+        Share of questions with full prefill's own answer, right or wrong, with Wilson's 95 % interval.
     ttft_ratio : float or None
         Full prefill's median time to first token over this one's, in the same run; above 1 is faster.
+    kl : float or None
+        Mean KL(full || this) of the first token's distribution, nats.
+    ttft_ms : float or None
+        Median time to the first token.
+    gap : int or None
+        In rows by gap, the chunks between header and fact; None in all others.
     """
 
     task: str
@@ -59,10 +67,19 @@ class Row:
     retention: float | None = None
     agreement: float | None = None
     ttft_ratio: float | None = None
+    kl: float | None = None
+    ttft_ms: float | None = None
+    gap: int | None = None
+    adjusted_low: float | None = None
+    adjusted_high: float | None = None
+    recovered_low: float | None = None
+    recovered_high: float | None = None
+    agreement_low: float | None = None
+    agreement_high: float | None = None
 
 
 def tabulate(records: Sequence[Record], chance: Mapping[str, float] | None = None) -> list[Row]:
-    """Summarise a run that has the rows `full` and `naive` on every task.
+    """Summarise a run that has the row `full` on every task.
 
     Parameters
     ----------
@@ -73,22 +90,44 @@ def tabulate(records: Sequence[Record], chance: Mapping[str, float] | None = Non
     """
     rows: list[Row] = []
     for task, of_task in _grouped(records, lambda record: record.task):
-        groups = [group for _, group in _grouped(of_task, lambda record: (record.method, record.recompute))]
-        full, naive = (next(g for g in groups if g[0].method == name) for name in ("full", "naive"))
-        rows += [_summary(group, full, naive) for group in groups]
+        rows += _rows(of_task)
         if chance and task in chance:
             rows.append(Row(task, "chance", None, None, None, 0, chance[task]))
     return rows
 
 
-def _summary(group: Sequence[Record], full: Sequence[Record], naive: Sequence[Record]) -> Row:
+def by_gap(records: Sequence[Record]) -> list[Row]:
+    """The same for the tasks that know how far a fact stands from what it needs: a block of rows for each distance."""
+    known = [record for record in records if record.gap is not None]
+    rank = {name: number for number, (name, _) in enumerate(_grouped(records, _contender))}
+    groups = _grouped(known, lambda record: (record.task, record.gap))
+    tasks = {task: number for number, task in enumerate(dict.fromkeys(record.task for record in known))}
+    rows = [replace(row, gap=gap) for (_, gap), group in groups for row in _rows(group)]
+    return sorted(rows, key=lambda row: (tasks[row.task], row.gap, rank[row.method, row.recompute]))
+
+
+def _contender(record: Record) -> tuple[str, float | None]:
+    return record.method, record.recompute
+
+
+def _rows(records: Sequence[Record]) -> list[Row]:
+    groups = [group for _, group in _grouped(records, _contender)]
+    full = next(group for group in groups if group[0].method == "full")
+    naive = next((group for group in groups if group[0].method == "naive"), None)
+    return [_summary(group, full, naive) for group in groups]
+
+
+def _summary(group: Sequence[Record], full: Sequence[Record], naive: Sequence[Record] | None) -> Row:
     by_id = {record.id: record for record in full}
-    ours, reference, least = _scores(group), _scores(full), _scores(naive)
+    ours, reference = _scores(group), _scores(full)
     gap = bootstrap(_paired(ours, reference))
-    loss = bootstrap(_paired(least, reference))
     score, top = fmean(ours.values()), fmean(reference.values())
-    right = [ours[name] for name, em in reference.items() if em == 1]
+    adjusted = _adjusted(ours, reference)
+    recovered = _recovered(ours, _scores(naive), reference) if naive else None
+    agreement = wilson(fmean(agrees(record.answer, by_id[record.id].answer) for record in group), len(ours))
     charged = [record.charged for record in group if record.charged is not None]
+    kl = [record.kl for record in group if record.kl is not None]
+    ttft = median(record.ttft_ms for record in group)
     return Row(
         task=group[0].task,
         method=group[0].method,
@@ -98,16 +137,36 @@ def _summary(group: Sequence[Record], full: Sequence[Record], naive: Sequence[Re
         n=len(ours),
         score=score,
         f1=fmean(record.f1 for record in group),
-        adjusted=fmean(right) if right else None,
+        **_spread("adjusted", adjusted),
         delta=gap.mean,
         ci_low=gap.low,
         ci_high=gap.high,
-        # Within the noise of naive - full there is nothing to recover, and the ratio is anything.
-        recovered=(gap.mean - loss.mean) / -loss.mean if loss.high < 0 else None,
+        **_spread("recovered", recovered),
         retention=score / top if top else None,
-        agreement=fmean(agrees(record.answer, by_id[record.id].answer) for record in group),
-        ttft_ratio=median(r.ttft_ms for r in full) / median(r.ttft_ms for r in group),
+        **_spread("agreement", agreement),
+        ttft_ratio=median(record.ttft_ms for record in full) / ttft,
+        ttft_ms=ttft,
+        kl=fmean(kl) if kl else None,
     )
+
+
+def _adjusted(ours: Mapping[str, float], reference: Mapping[str, float]) -> Interval | None:
+    right = [ours[name] for name, em in reference.items() if em == 1]
+    return bootstrap(right) if right else None
+
+
+def _recovered(
+    ours: Mapping[str, float], least: Mapping[str, float], reference: Mapping[str, float]
+) -> Interval | None:
+    """Within the noise of full - naive there is nothing to recover, and the ratio is anything."""
+    lost = _paired(reference, least)
+    return bootstrap_ratio(_paired(ours, least), lost) if bootstrap(lost).low > 0 else None
+
+
+def _spread(name: str, found: Interval | None) -> dict[str, Any]:
+    if found is None:
+        return {}
+    return {name: found.mean, f"{name}_low": found.low, f"{name}_high": found.high}
 
 
 def _scores(group: Sequence[Record]) -> dict[str, float]:
@@ -116,7 +175,7 @@ def _scores(group: Sequence[Record]) -> dict[str, float]:
 
 
 def _paired(ours: Mapping[str, float], reference: Mapping[str, float]) -> list[float]:
-    return [ours[name] - reference[name] for name in reference]
+    return [ours[name] - reference[name] for name in ours]
 
 
 def _grouped(records: Iterable[Record], key: Callable[[Record], K]) -> list[tuple[K, list[Record]]]:

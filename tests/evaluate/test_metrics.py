@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragcache.evaluate.metrics import agrees, bootstrap, exact_match, normalise, token_f1
+from ragcache.evaluate.metrics import agrees, bootstrap, bootstrap_ratio, exact_match, normalise, token_f1, wilson
 
 
 @pytest.mark.parametrize(
@@ -69,3 +69,34 @@ def test_bootstrap_covers_the_true_difference_about_as_often_as_it_says() -> Non
     intervals = [bootstrap(rng.binomial(1, 0.3, 80) - 0.3, seed=i, resamples=400) for i in range(200)]
     covered = np.mean([interval.low <= 0 <= interval.high for interval in intervals])
     assert 0.88 <= covered <= 0.99
+
+
+def test_a_ratio_is_of_sums_and_its_interval_holds_it() -> None:
+    parts, wholes = [1.0, 0.0, 1.0, 0.0] * 10, [1.0, 1.0, 1.0, 1.0] * 10
+    found = bootstrap_ratio(parts, wholes)
+    assert found.mean == 0.5
+    assert found.low < 0.5 < found.high
+
+
+def test_a_ratio_over_ones_is_the_mean_s_bootstrap() -> None:
+    values = [-1.0, 0.0, 1.0, 1.0, 0.0]
+    assert bootstrap_ratio(values, [1.0] * 5) == bootstrap(values)
+
+
+def test_draws_without_a_denominator_are_left_out() -> None:
+    found = bootstrap_ratio([1.0, 0.0, 0.0], [1.0, 0.0, 0.0])
+    assert (found.mean, found.low, found.high) == (1.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize(("share", "n", "low", "high"), [(1.0, 50, 0.9287, 1.0), (0.5, 10, 0.2366, 0.7634)])
+def test_wilson_s_interval_is_the_textbook_s(share: float, n: int, low: float, high: float) -> None:
+    found = wilson(share, n)
+    assert (found.mean, found.low, found.high) == pytest.approx((share, low, high), abs=1e-4)
+
+
+@given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_wilson_s_interval_holds_the_share(counts: tuple[int, int]) -> None:
+    right, n = counts
+    found = wilson(right / n, n)
+    assert 0 <= found.low <= right / n + 1e-12
+    assert right / n - 1e-12 <= found.high <= 1

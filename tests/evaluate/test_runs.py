@@ -11,7 +11,7 @@ from ragcache.evaluate import runs
 from ragcache.evaluate.contenders import CONTROLS, Contender, contenders
 from ragcache.evaluate.report import markdown, write
 from ragcache.evaluate.runs import Record, run
-from ragcache.evaluate.table import Row, tabulate
+from ragcache.evaluate.table import Row, by_gap, tabulate
 from ragcache.evaluate.tasks import Example
 from ragcache.methods import METHODS
 from ragcache.model.reader import Reader
@@ -165,6 +165,10 @@ def test_rows_pair_each_method_with_full_prefill() -> None:
     assert (epic.score, epic.n, epic.recompute) == (0.5, 40, 0.3)
     assert epic.adjusted == pytest.approx(20 / 30)
     assert epic.recovered == pytest.approx(0.5)
+    assert 0.2 < epic.recovered_low < 0.5 < epic.recovered_high < 0.8
+    assert epic.adjusted_low < 20 / 30 < epic.adjusted_high < 1.0
+    assert epic.agreement_low < 0.5 < epic.agreement_high
+    assert (epic.ttft_ms, rows["full"].ttft_ms) == (10.0, 30.0)
     assert epic.retention == pytest.approx(20 / 30)
     assert epic.agreement == pytest.approx(0.5)  # wrong in another way than full prefill is no agreement
     assert epic.ttft_ratio == pytest.approx(3.0)
@@ -173,6 +177,27 @@ def test_rows_pair_each_method_with_full_prefill() -> None:
     assert (rows["full"].delta, rows["full"].ci_low, rows["full"].charged) == (0.0, 0.0, None)
     assert rows["naive"].recovered == 0.0
     assert rows["chance"].score == 0.25
+
+
+def test_rows_by_gap_stand_in_order_and_count_only_their_own_questions() -> None:
+    gaps = {0: 3, 1: 1, 2: 3, 3: None}
+    asked = [record(m, i, "x", float(m == "full" or i == 1), gap=gaps[i]) for i in gaps for m in ("full", "naive")]
+    rows = by_gap(asked[::-1])
+    assert [(row.gap, row.method, row.n, row.score) for row in rows] == [
+        (1, "naive", 1, 1.0), (1, "full", 1, 1.0), (3, "naive", 2, 0.0), (3, "full", 2, 1.0)
+    ]  # fmt: skip
+    assert by_gap([one for one in asked if one.gap is None]) == []
+
+
+def test_a_table_without_naive_has_nothing_recovered() -> None:
+    full = [record("full", i, "x", 1.0) for i in range(4)]
+    assert [row.recovered for row in tabulate(full)] == [None]
+
+
+def test_divergence_is_averaged() -> None:
+    both = [record("full", i, "x", 1.0, kl=0.0) for i in range(2)]
+    both += [record("naive", i, "x", 1.0, kl=float(i)) for i in range(2)]
+    assert [row.kl for row in tabulate(both)] == [0.0, 0.5]
 
 
 def test_nothing_is_recovered_where_naive_loses_nothing_for_sure() -> None:
