@@ -7,10 +7,12 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerFast
 
+from ragcache.train.families import draw
 from ragcache.train.prompts import draw_wording
-from ragcache.train.worlds import Context, Level, make_context
+from ragcache.train.worlds import Context, Level
 
 _REACH = ("full", "prefixed", "alone")
+_BELOW, _MOST = 5, 28  # levels to look back, questions in a row
 _BRANCH = 10_000  # segment numbers: 0 the prefix, 1.. the chunks, _BRANCH.. the questions, -1 padding
 
 
@@ -129,16 +131,20 @@ class Questions:
         Source of randomness.
     tokens : int
         Tokens per batch.
+    blocked : float
+        Share of the contexts whose chunks need others that are read chunk by chunk all the same: the control reader has
+        every chance to learn the question's side of it.
     """
 
-    def __init__(self, encode: Encoder, rng: random.Random, tokens: int) -> None:
-        self._encode, self._rng, self._tokens = encode, rng, tokens
+    def __init__(self, encode: Encoder, rng: random.Random, tokens: int, blocked: float = 0.0) -> None:
+        self._encode, self._rng, self._tokens, self._blocked = encode, rng, tokens, blocked
         self._ready: list[list[Row]] = []
 
     def next(self, levels: tuple[Level, ...], current: int) -> Batch:
-        """Return a batch; three rows in five at `levels[current]`, the others below."""
+        """Return a batch; three rows in five at `levels[current]`, the others up to `_BELOW` levels below."""
         if not self._ready:
-            rows = [self._row(levels[current if self._rng.random() < 0.6 else self._rng.randint(0, current)])
+            low = max(0, current - _BELOW)
+            rows = [self._row(levels[current if self._rng.random() < 0.6 else self._rng.randint(low, current)])
                     for _ in range(max(16, 12 * self._tokens // levels[current].tokens))]  # fmt: skip
             self._ready = _bucket(rows, self._tokens)
             self._rng.shuffle(self._ready)
@@ -146,11 +152,14 @@ class Questions:
 
     def _row(self, level: Level) -> Row:
         while True:
-            context = make_context(self._rng, level)
-            reach = self._rng.choices(_REACH, (0.4, 0.3, 0.3))[0] if context.separable else "full"
-            row = make_row(self._rng, self._encode, context, level.wordings, reach, 20)
-            if row.families and len(row.ids) <= level.tokens + 260:
+            context = draw(self._rng, level)
+            row = make_row(self._rng, self._encode, context, level.wordings, self._reach(context.separable), _MOST)
+            if row.families and len(row.ids) <= level.tokens + 700:
                 return row
+
+    def _reach(self, separable: bool) -> str:
+        apart = 0.6 if separable else self._blocked
+        return self._rng.choices(_REACH, (1 - apart, apart / 2, apart / 2))[0]
 
 
 def _bucket(rows: list[Row], tokens: int) -> list[list[Row]]:

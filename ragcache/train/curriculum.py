@@ -22,8 +22,15 @@ LEVELS: tuple[Level, ...] = (
           cut=0.12, wordings=0.3, tokens=1100),
     Level(entities=(3, 8), relations=(2, 4), groups=7, forms=9, filler=0.6, sections=0.8, twohop=0.25, unknown=0.2,
           cut=0.12, wordings=0.3, tokens=1500),
+    Level(mix=(1, 1), bindings=0.5, forms=2, filler=0.2, tokens=400),
+    Level(mix=(1, 2), bindings=0.6, forms=9, filler=0.3, alike=0.1, wordings=0.1, tokens=600),
+    Level(mix=(1, 3), bindings=0.7, forms=9, filler=0.4, alike=0.15, wordings=0.2, least=20, tokens=900),
+    Level(mix=(2, 5), bindings=0.7, forms=9, filler=0.5, alike=0.15, wordings=0.2, least=26, tokens=1400),
+    Level(mix=(2, 8), bindings=0.7, forms=9, filler=0.5, alike=0.15, wordings=0.2, least=26, tokens=2100),
 )  # fmt: skip
 """Levels by difficulty. Starting wider than the first one leaves the reader guessing among entities for good."""
+FIRST_MIXED = next(i for i, level in enumerate(LEVELS) if level.mix)
+"""Where a reader that knows facts, sections and two hops goes on."""
 
 REPEAT_UNTIL = 0.8
 """The opening phase of repeated random segments ends once their loss falls below this, or after `REPEAT_MINUTES`."""
@@ -32,6 +39,8 @@ REPEAT_SHARE = 0.05
 ADVANCE_AT = 0.76
 """Mean exact match over the families of a level at which the next one starts."""
 WEAKEST_AT = 0.75
-"""... and that of its weakest family."""
+"""... and that of its weakest family, up to `FIRST_MIXED`."""
 ADVANCE_AFTER = 100
 """Steps spent in a level, at least."""
+ADVANCE_ANYHOW = 450
+"""From `FIRST_MIXED` on: steps after which the next level starts however well this one is known."""

@@ -60,9 +60,7 @@ ROOM = (
     "kitchen garden bathroom bedroom hallway office cellar attic library garage park school cinema station market "
     "bakery museum hotel harbor church"
 ).split()
-MONTH = (
-    "January February March April May June July August September October November December"
-).split()
+MONTH = ("January February March April May June July August September October November December").split()
 
 
 def held_out(name: str) -> bool:
@@ -80,23 +78,36 @@ class Names:
     held : bool
         Draw only held-out names (evaluation, the demo corpus) instead of only training names. Values from small
         closed vocabularies (months, colours, real cities) are shared.
+    alike : float
+        Share of two-word names which take their first word from another one of their kind.
     """
 
-    def __init__(self, rng: random.Random, held: bool = False) -> None:
+    def __init__(self, rng: random.Random, held: bool = False, alike: float = 0.0) -> None:
         self._rng = rng
         self._held = held
+        self._alike = alike
         self._used: set[str] = set()
+        self._first: dict[str, list[str]] = {}
 
     def draw(self, kind: str) -> str:
-        """Return a fresh name of `kind`: person, project, company, product, site, policy, city, amount, …"""
+        """Return a fresh name of `kind`: person, project, company, product, site, policy, event, city, amount, …"""
         open_kind = _OPEN.get(kind)
         make = open_kind or _CLOSED[kind]
         for _ in range(2000):
-            name = make(self._rng)
+            name = self._shared(kind, make(self._rng))
             if name not in self._used and (open_kind is None or held_out(name) == self._held):
                 self._used.add(name)
+                if self._alike and open_kind and " " in name:
+                    self._first.setdefault(kind, []).append(name.split()[0])
                 return name
         return self.draw("city") if kind == "real city" else make(self._rng)
+
+    def _shared(self, kind: str, name: str) -> str:
+        """Now and then with the first word of an earlier name."""
+        known = self._first.get(kind)
+        if known and " " in name and self._rng.random() < self._alike:
+            return f"{self._rng.choice(known)} {name.split(' ', 1)[1]}"
+        return name
 
 
 def _syllables(rng: random.Random) -> str:
@@ -134,6 +145,15 @@ def _policy(rng: random.Random) -> str:
     return f"{rng.choice(TOPIC)} {rng.choice(['Policy', 'Rule', 'Guideline', 'Code', 'Plan', 'Scheme'])}"
 
 
+def _event(rng: random.Random) -> str:
+    start = rng.choice(ADJECTIVE + NOUN) if rng.random() < 0.5 else _syllables(rng)
+    return f"{start} {rng.choice(['Fair', 'Festival', 'Summit', 'Congress', 'Forum', 'Race'])}"
+
+
+def _vessel(rng: random.Random) -> str:
+    return f"{rng.choice(['MS', 'SS', 'HMS'])} {rng.choice(FIRST + NOUN) if rng.random() < 0.5 else _syllables(rng)}"
+
+
 def _city(rng: random.Random) -> str:
     return rng.choice(CITY) if rng.random() < 0.35 else _syllables(rng)
 
@@ -155,7 +175,7 @@ def _date(rng: random.Random) -> str:
 
 _OPEN: dict[str, Callable[[random.Random], str]] = {
     "person": _person, "project": _project, "company": _company, "product": _product, "site": _site,
-    "policy": _policy, "word": _syllables,
+    "policy": _policy, "event": _event, "vessel": _vessel, "word": _syllables,
 }  # fmt: skip
 _CLOSED: dict[str, Callable[[random.Random], str]] = {
     "city": _city, "amount": _amount, "code": _code, "date": _date,

@@ -10,28 +10,30 @@ import torch
 import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from transformers import PreTrainedTokenizerFast
+from transformers import AutoModelForCausalLM, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from ragcache.train.batches import Batch, Encoder, Questions, collate, make_row, repeat_batch
 from ragcache.train.curriculum import (
     ADVANCE_AFTER,
+    ADVANCE_ANYHOW,
     ADVANCE_AT,
+    FIRST_MIXED,
     LEVELS,
     REPEAT_MINUTES,
     REPEAT_SHARE,
     REPEAT_UNTIL,
     WEAKEST_AT,
 )
+from ragcache.train.families import draw
 from ragcache.train.forward import hidden_states
 from ragcache.train.model import new_reader
 from ragcache.train.muon import Muon
 from ragcache.train.tokens import build_tokenizer, save_tokenizer
-from ragcache.train.worlds import make_context
 
 
 @dataclass
 class Settings:
-    """What a run may vary."""
+    """What a run may vary; `start` is a reader to go on from, `blocked` see `Questions`."""
 
     minutes: float = 95.0
     tokens: int = 4096
@@ -40,6 +42,11 @@ class Settings:
     language: float = 0.05
     seed: int = 0
     vocabulary: int = 2048
+    hidden: int = 192
+    layers: int = 8
+    inner: int = 512
+    blocked: float = 0.0
+    start: Path | None = None
     checkpoint_every: float = 4.0
 
 
@@ -72,18 +79,20 @@ class Trainer:
         self.folder, self.settings = folder, settings
         folder.mkdir(parents=True, exist_ok=True)
         self.tokenizer = self._own_tokenizer()
-        self.model = new_reader(settings.vocabulary, settings.seed)
+        self.model = self._new()
+        if settings.start:
+            self.model.load_state_dict(AutoModelForCausalLM.from_pretrained(settings.start).state_dict())
         self.weights: dict[str, Tensor] = dict(self.model.named_parameters())
         matrices = {n: p for n, p in self.weights.items() if p.ndim == 2 and "embed" not in n}
         self.rest = [p for n, p in self.weights.items() if n not in matrices]
         self.muon = Muon(matrices.values())
         self.adam = torch.optim.AdamW(self.rest, lr=settings.rate, betas=(0.9, 0.98), weight_decay=0.0)
-        self.progress = Progress()
+        self.progress = Progress(level=FIRST_MIXED if settings.start else -1)
         if (folder / "state.json").exists():
             self._load()
         self._rng = random.Random(settings.seed + self.progress.step)
         self._encode = Encoder(self.tokenizer)
-        self._questions = Questions(self._encode, self._rng, settings.tokens)
+        self._questions = Questions(self._encode, self._rng, settings.tokens, settings.blocked)
 
     def run(self) -> None:
         """Train until the minutes are used up, then export."""
@@ -104,7 +113,7 @@ class Trainer:
 
     def export(self, folder: Path) -> None:
         """Write a stock Hugging Face folder: bf16 weights, config, tokenizer; and the learning curve."""
-        other = new_reader(self.settings.vocabulary)
+        other = self._new()
         other.load_state_dict(self.model.state_dict())
         other.bfloat16().save_pretrained(folder)
         (folder / "model.safetensors").chmod(0o644)
@@ -114,7 +123,13 @@ class Trainer:
         kept = [line for i, line in enumerate(lines) if i % 8 == 0 or "held_out" in line]
         (folder / "curve.json").write_text("[\n" + ",\n".join(kept) + "\n]\n")
 
+    def _new(self) -> LlamaForCausalLM:
+        s = self.settings
+        return new_reader(s.vocabulary, s.seed, s.hidden, s.layers, s.inner)
+
     def _own_tokenizer(self) -> PreTrainedTokenizerFast:
+        if self.settings.start:
+            return PreTrainedTokenizerFast.from_pretrained(self.settings.start)
         folder = self.folder / "tokenizer"
         if not folder.exists():
             save_tokenizer(build_tokenizer(self.settings.vocabulary), folder)
@@ -185,9 +200,10 @@ class Trainer:
         if p.level < 0:
             ready = p.repeat_loss < REPEAT_UNTIL or p.minutes > REPEAT_MINUTES
         else:
-            told = [v for k, v in p.match.items() if k != "unknown"]
-            ready = p.step - p.since > ADVANCE_AFTER and sum(told) / max(1, len(told)) > ADVANCE_AT
-            ready = ready and min(told) > WEAKEST_AT
+            told, steps = [v for k, v in p.match.items() if k != "unknown"], p.step - p.since
+            ready = steps > ADVANCE_AFTER and sum(told) / max(1, len(told)) > ADVANCE_AT
+            ready = ready and (p.level >= FIRST_MIXED or min(told) > WEAKEST_AT)
+            ready = ready or (p.level >= FIRST_MIXED and steps > ADVANCE_ANYHOW)
         if ready and p.level + 1 < len(LEVELS):
             p.level, p.since = p.level + 1, p.step
 
@@ -200,7 +216,7 @@ class Trainer:
         for reach in ("full", "prefixed"):
             rng = random.Random(77)
             for _ in range(contexts // 4):
-                rows = [make_row(rng, self._encode, make_context(rng, level, True), 0.0, reach, 8) for _ in range(4)]
+                rows = [make_row(rng, self._encode, draw(rng, level, True), 0.0, reach, 8) for _ in range(4)]
                 batch = collate(rows)
                 at = batch.label.flatten().nonzero()[:, 0]
                 for family, share in exact_match(batch, self._logits(self._hidden(batch)[at - 1]), at).items():

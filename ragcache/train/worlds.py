@@ -37,6 +37,14 @@ class Level:
         Share of prompts in another framework's wording.
     tokens : int
         Longest context.
+    mix : tuple of int, optional
+        How many families of `ragcache.train.families` meet in one context; without it facts, sections and two hops.
+    bindings : float
+        Share of mixed contexts with a family whose chunks need another one, or its self-contained twin.
+    alike : float
+        Share of names that share a word with another one.
+    least : int
+        Words in a chunk of these families, at least.
     """
 
     entities: tuple[int, int] = (3, 5)
@@ -50,6 +58,10 @@ class Level:
     cut: float = 0.0
     wordings: float = 0.0
     tokens: int = 200
+    mix: tuple[int, int] | None = None
+    bindings: float = 0.0
+    alike: float = 0.0
+    least: int = 0
 
 
 @dataclass
@@ -89,6 +101,11 @@ class _Fact:
     chunk: int = -1
 
 
+def plain_of(form: str) -> str:
+    """A phrasing for a noun phrase, which brings its own article."""
+    return form.replace("the {s}", "{s}")
+
+
 def idle_sentence(rng: random.Random) -> str:
     """Return a sentence which answers nothing."""
     who = rng.choice(("The team", "Somebody", "A visitor", "The night shift", "One of the guests", "Nobody",
@@ -124,7 +141,9 @@ class World:
 
     def __init__(self, rng: random.Random, level: Level, held: bool = False) -> None:
         self.rng, self.level, self.held = rng, level, held
-        self.names = Names(rng, held)
+        self.names = Names(rng, held, level.alike)
+        self.linked = False  # some chunk needs another one
+        self.asked: list[Question] = []
         self.units: list[list[list[str]]] = []  # streams of chunks, a chunk being a list of sentences
         self.facts: list[_Fact] = []
         self._where: dict[int, tuple[int, int]] = {}
@@ -150,7 +169,8 @@ class World:
         return name
 
     # -- how it is told -----------------------------------------------------------------------------------------
-    def _form(self, forms: tuple[str, ...]) -> str:
+    def form(self, forms: tuple[str, ...]) -> str:
+        """One of the phrasings in use."""
         return self.rng.choice(forms[: self.level.forms])
 
     def _titled(self, sentences: list[str]) -> list[str]:
@@ -184,7 +204,7 @@ class World:
                 if facts:
                     fact = facts.pop()
                     self._note(fact, "fact")
-                    said = self._form(fact.relation.says).format(s=fact.subject, o=fact.value)
+                    said = self.form(fact.relation.says).format(s=fact.subject, o=fact.value)
                     sentences += self._padded(said, self.level.filler * 0.6)
             self.units.append([self._titled(sentences)])
 
@@ -210,7 +230,7 @@ class World:
                 while self.rng.random() < filler * 0.2:
                     stream.append([idle_sentence(self.rng), idle_sentence(self.rng)])
                 self._note(fact, "twin" if twin else "section", (len(self.units), len(stream)), None if twin else top)
-                said = self._form(fact.relation.says if twin else fact.relation.it)
+                said = self.form(fact.relation.says if twin else fact.relation.it)
                 stream.append(self._padded(said.format(s=fact.subject, o=fact.value), filler))
         self.units.append(stream)
 
@@ -223,14 +243,33 @@ class World:
             self._header[id(fact)] = header
         self.facts.append(fact)
 
+    def stream(self) -> int:
+        """Open a stream of chunks which keep their order, and return its number."""
+        self.units.append([])
+        return len(self.units) - 1
+
+    def tell(self, stream: int, sentence: str) -> tuple[int, int]:
+        """Append a chunk with `sentence` among idle ones; return its place."""
+        idle = self.level.filler
+        sentences = self._padded(sentence[0].upper() + sentence[1:], idle)
+        while len(" ".join(sentences).split()) < self.level.least:
+            sentences.insert(self.rng.randint(0, len(sentences)), idle_sentence(self.rng))
+        self.units[stream].append(sentences)
+        return stream, len(self.units[stream]) - 1
+
     # -- what is asked ------------------------------------------------------------------------------------------
     def ask(self, fact: _Fact) -> Question:
         """Ask for one fact."""
-        r = fact.relation
         gold = [self._where[id(fact)], *([self._header[id(fact)]] if id(fact) in self._header else [])]
-        family = self._family[id(fact)]
-        forms = r.unseen if self.held and self.rng.random() < 0.3 else r.asks[: self.level.forms]
-        return self._question(self.rng.choice(forms).format(s=fact.subject), fact.value, family, gold)
+        return self._question(self._asked(fact.relation, fact.subject), fact.value, self._family[id(fact)], gold)
+
+    def inquire(self, relation: Relation, subject: str, value: str, family: str, places: list[tuple[int, int]]) -> None:
+        """Ask for a relation's value when the context is finished."""
+        self.pose(self._asked(relation, subject), value, family, places)
+
+    def _asked(self, r: Relation, subject: str) -> str:
+        unseen = self.held and r.unseen and self.rng.random() < 0.3
+        return self.rng.choice(r.unseen if unseen else r.asks[: self.level.forms]).format(s=subject)
 
     def ask_twice(self) -> list[Question]:
         """Questions whose answer takes two facts: where the lead of X lives."""
@@ -239,8 +278,8 @@ class World:
         return [self._chained(first, second) for first, second in pairs]
 
     def _chained(self, first: _Fact, second: _Fact) -> Question:
-        phrase = self._form(first.relation.phrase).format(s=first.subject)
-        text = self._form(second.relation.asks).replace("the {s}", "{s}").format(s=phrase)
+        phrase = self.form(first.relation.phrase).format(s=first.subject)
+        text = plain_of(self.form(second.relation.asks)).format(s=phrase)
         places = [self._where[id(first)], self._where[id(second)]]
         return self._question(text, second.value, "twohop", places, first.value)
 
@@ -254,6 +293,10 @@ class World:
         text = self.rng.choice(self.rng.choice(free).asks).format(s=fact.subject)
         return self._question(text, UNKNOWN, "unknown", [])
 
+    def pose(self, text: str, answer: str, family: str, places: list[tuple[int, int]], bridge: str = "") -> None:
+        """Ask something when the context is finished."""
+        self.asked.append(self._question(text, answer, family, places, bridge))
+
     def _question(
         self, text: str, answer: str, family: str, places: list[tuple[int, int]], bridge: str = ""
     ) -> Question:
@@ -264,6 +307,7 @@ class World:
     # -- order --------------------------------------------------------------------------------------------------
     def finish(self, questions: list[Question]) -> Context:
         """Interleave the streams, each in its own order, and turn places into chunk numbers."""
+        questions = [*self.asked, *questions]
         heads, chunks = [0] * len(self.units), list[str]()
         number: dict[tuple[int, int], int] = {}
         order = [i for i, unit in enumerate(self.units) for _ in unit]
@@ -275,7 +319,7 @@ class World:
         for q in questions:
             q.gold = sorted({number[place] for place in self._places[id(q)]})
         self.rng.shuffle(questions)
-        return Context(chunks, questions, not self._header)
+        return Context(chunks, questions, not (self._header or self.linked))
 
 
 def _groups(world: World) -> list[str]:

@@ -1,0 +1,54 @@
+"""What is told and asked beyond facts, sections and two hops: one function per family, each over a `World`.
+
+Those in `BINDINGS` need other chunks: what a chunk says can only be understood from an earlier one. Each has a
+self-contained twin with the same layout. Those in `LOOKUPS` do not: every chunk can be read on its own.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+
+from ragcache.train.families.bindings import labels, pronouns, sections, shifts, units
+from ragcache.train.families.chains import exceptions, threehop, tracking, twohop
+from ragcache.train.families.lists import comparing, counting, moves, multivalue, yesno
+from ragcache.train.families.lookups import facts, needles, unknown
+from ragcache.train.families.stories import STORIES, stories
+from ragcache.train.worlds import Context, Level, World, make_context
+
+__all__ = ["BINDINGS", "LOOKUPS", "STORIES", "draw"]
+
+BINDINGS: dict[str, Callable[[World, bool], None]] = {
+    "sections": sections, "pronouns": pronouns, "labels": labels, "shifts": shifts, "units": units,
+}  # fmt: skip
+LOOKUPS: dict[str, Callable[[World], None]] = {
+    "facts": facts, "needles": needles, "multivalue": multivalue, "counting": counting, "tracking": tracking,
+    "twohop": twohop, "threehop": threehop, "exceptions": exceptions, "comparing": comparing, "yesno": yesno,
+    "moves": moves, "unknown": unknown, "stories": stories,
+}  # fmt: skip
+
+
+def draw(rng: Random, level: Level, held: bool = False) -> Context:
+    """Return one context at `level`.
+
+    With `level.mix` several families meet in it, at most one of `BINDINGS`, or its twin, and some `LOOKUPS`; without it
+    it is facts, sections and two hops, as `make_context` has them.
+
+    Parameters
+    ----------
+    rng : Random
+        Source of randomness.
+    level : Level
+        Difficulty.
+    held : bool
+        Held-out names and unseen phrasings.
+    """
+    if level.mix is None:
+        return make_context(rng, level, held)
+    world = World(rng, replace(level, least=rng.choice((0, level.least))), held)
+    count = rng.randint(*level.mix)
+    if rng.random() < level.bindings:
+        rng.choice(list(BINDINGS.values()))(world, rng.random() < 0.2)
+        count -= 1
+    for tell in rng.sample(list(LOOKUPS.values()), count):
+        tell(world)
+    return world.finish([world.ask(f) for f in world.facts])
