@@ -2,9 +2,10 @@
 
 import typer
 
-from ragcache_cli import bench_corpus, bench_latency, bench_quality
+from ragcache_cli import bench_corpus, bench_findings, bench_latency, bench_quality
 
 app = typer.Typer(no_args_is_help=True, help="Measure the methods: quality on tasks, time to the first token.")
 app.command("quality")(bench_quality.quality)
 app.command("corpus")(bench_corpus.corpus)
 app.command("latency")(bench_latency.latency)
+app.command("admit")(bench_findings.admit)

@@ -1,7 +1,8 @@
 """A prompt read through a dense mask by transformers' own attention and cache: a second way to answer.
 
-Nothing of the engine takes part: no stored KV, no rotation, no scatter. A chunk that sees only itself, at the place where
-it stands, has the very keys that naive reuse stitches in. What a mask can say beyond that, the engine need not know.
+Nothing of the engine takes part: no stored KV, no rotation, no scatter. A chunk that sees only itself, at the place
+where it stands, has the very keys that naive reuse stitches in. What a mask can say beyond that, the engine need not
+know.
 """
 
 from dataclasses import dataclass

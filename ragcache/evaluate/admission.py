@@ -1,0 +1,352 @@
+"""Which tasks may be said to need other chunks: those whose loss by naive reuse outlives every cheaper explanation.
+
+A task that full prefill answers and naive reuse does not may still need nothing of chunk-to-chunk attention: the reader
+may keep a chunk's summary in the next chunk's first token, or may merely never have learnt to read chunks that were
+computed alone. So a task is admitted by a rule, check by check, and every figure is shown, also of those that fail.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Literal
+
+from ragcache import methods
+from ragcache.evaluate.contenders import Contender, contenders
+from ragcache.evaluate.journal import Journal
+from ragcache.evaluate.masked import View, answer
+from ragcache.evaluate.metrics import Interval, agrees, bootstrap, exact_match
+from ragcache.evaluate.runs import Progress, Record, run
+from ragcache.evaluate.tasks import Example
+from ragcache.model.decode import Sampling
+from ragcache.model.reader import Reader
+from ragcache.segments import Template
+
+Verdict = Literal["needs other chunks", "self-contained", "reader too weak", "undecided"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a task must show; scores are exact match in [0, 1].
+
+    A difference counts only where its 95 % interval by paired bootstrap lies above 0.
+
+    Attributes
+    ----------
+    full : float
+        Full prefill's least score; below it the reader is too weak for the task to say anything.
+    loss : float
+        What naive reuse loses at least.
+    random_share, random_below : float
+        Random tokens recomputed at this share stay this far below full prefill.
+    heads_charged, heads_below : float
+        The first tokens of every chunk, at this charge or less, stay this far below full prefill.
+    control_loss : float
+        What naive reuse still loses with the question blind to the chunks' first tokens, and with a reader trained half
+        on chunks that see only themselves.
+    control_full : float
+        The second reader's least score by full prefill; below it, its loss says nothing.
+    end_tokens : int
+        Least tokens of a chunk's own end: room for a summary inside the chunk.
+    twin_loss : float
+        What naive reuse may lose on the twin that states the same facts in full.
+    same : float
+        Share of full prefill's own answers at r = 1.
+    """
+
+    full: float = 0.85
+    loss: float = 0.15
+    random_share: float = 0.15
+    random_below: float = 0.10
+    heads_charged: float = 0.03
+    heads_below: float = 0.10
+    control_loss: float = 0.10
+    control_full: float = 0.60
+    end_tokens: int = 2
+    twin_loss: float = 0.03
+    same: float = 0.99
+
+
+@dataclass(frozen=True)
+class Check:
+    """A figure, its 95 % interval where it has one, and whether it is as the rule wants; None where it says nothing."""
+
+    name: str
+    passed: bool | None
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Admission:
+    """A task, judged.
+
+    Attributes
+    ----------
+    task : str
+        Its name.
+    n : int
+        Questions.
+    verdict : str
+        "needs other chunks", where every check passed; "self-contained", where naive reuse loses nothing; "reader too
+        weak", where full prefill does; else "undecided": something is lost, and not all of it is accounted for.
+    checks : tuple of Check
+        In the order of `judge`.
+    """
+
+    task: str
+    n: int
+    verdict: Verdict
+    checks: tuple[Check, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Exact match by condition, question by question, and what is no score.
+
+    Attributes
+    ----------
+    scores : mapping of str to sequence of float
+        "full", "naive", "random" and "heads"; where measured also "blind full" and "blind naive", "control full" and
+        "control naive", "twin full" and "twin naive". What is compared has the same questions in the same order.
+    heads_charged, same : float
+        Mean charge of "heads"; share of questions on which r = 1 gave full prefill's own answer.
+    end_tokens : int
+        Tokens of a chunk's own end.
+    """
+
+    scores: Mapping[str, Sequence[float]]
+    heads_charged: float
+    same: float
+    end_tokens: int
+
+    def lost(self, better: str, worse: str) -> Interval:
+        """What `worse` loses against `better`, paired by question."""
+        return bootstrap([a - b for a, b in zip(self.scores[better], self.scores[worse], strict=True)])
+
+
+def judge(task: str, measured: Measured, rule: Rule, *, twin: bool, control: bool) -> Admission:
+    """Apply the rule.
+
+    Parameters
+    ----------
+    task : str
+        Its name.
+    measured : Measured
+        Of one reader.
+    rule : Rule
+        What to ask for.
+    twin : bool
+        Whether the task is a twin itself, which needs none.
+    control : bool
+        Whether a second reader was given; its check belongs to the verdict only then.
+    """
+    full, loss = bootstrap(measured.scores["full"]), measured.lost("full", "naive")
+    first = (_check("full prefill", full.mean >= rule.full, full), _beyond("naive loses", loss, rule.loss))
+    if full.mean < rule.full:
+        return Admission(task, len(measured.scores["full"]), "reader too weak", first)
+    rest = _controls(measured, rule, control) if "blind full" in measured.scores else ()
+    checks = (*first, *rest, *_plain(measured, rule))
+    if loss.mean <= rule.twin_loss or loss.low <= 0:
+        verdict: Verdict = "self-contained"
+    elif not twin and rest and all(check.passed for check in checks):
+        verdict = "needs other chunks"
+    else:
+        verdict = "undecided"
+    return Admission(task, len(measured.scores["full"]), verdict, checks)
+
+
+def _plain(m: Measured, rule: Rule) -> tuple[Check, ...]:
+    heads = _beyond("heads lose", m.lost("full", "heads"), rule.heads_below, f"charged {m.heads_charged:.3f}")
+    if m.heads_charged > rule.heads_charged + 0.001:  # a share is rounded to whole tokens
+        heads = Check(heads.name, None, heads.value, heads.low, heads.high, heads.note)
+    return (
+        _beyond("random loses", m.lost("full", "random"), rule.random_below),
+        heads,
+        Check("r = 1 is full", m.same >= rule.same, m.same),
+        Check("end of chunk", m.end_tokens >= rule.end_tokens, m.end_tokens, note="tokens"),
+    )
+
+
+def _controls(m: Measured, rule: Rule, control: bool) -> tuple[Check, ...]:
+    blind = _beyond("blind naive loses", m.lost("blind full", "blind naive"), rule.control_loss)
+    found = [blind, _twin(m, rule)]
+    if control:
+        able = fmean(m.scores["control full"])
+        check = _beyond("second reader loses", m.lost("control full", "control naive"), rule.control_loss,
+                        f"full {able:.2f}")  # fmt: skip
+        weak = Check(check.name, None, check.value, check.low, check.high, f"{check.note}, too weak to say")
+        found.append(check if able >= rule.control_full else weak)
+    return tuple(found)
+
+
+def _twin(m: Measured, rule: Rule) -> Check:
+    if "twin full" not in m.scores:
+        return Check("twin loses nothing", None, None, note="no twin")
+    lost = m.lost("twin full", "twin naive")
+    return _check("twin loses nothing", lost.mean <= rule.twin_loss or lost.low <= 0, lost)
+
+
+def _beyond(name: str, lost: Interval, least: float, note: str = "") -> Check:
+    # fmean of tenths: 0.15 may come out as 0.1499…
+    return _check(name, lost.mean >= least - 1e-9 and lost.low > 0, lost, note)
+
+
+def _check(name: str, passed: bool, found: Interval, note: str = "") -> Check:
+    return Check(name, passed, found.mean, found.low, found.high, note)
+
+
+@dataclass(frozen=True)
+class Admitting:
+    """Measures what the rule asks for, cheap things first, and judges.
+
+    Attributes
+    ----------
+    reader : Reader
+        Who answers.
+    raw : Path
+        JSONL of the engine's answers, as of `ragcache.evaluate.runs.run`; it may be a quality run's. The answers read
+        through a mask go beside it.
+    rule : Rule
+        What to ask for.
+    control : Reader or None
+        A second reader, trained half on chunks that see only themselves.
+    seeds : sequence of int
+        Of random selection.
+    sampling : Sampling
+        Greedy, with the most tokens of an answer.
+    progress : callable
+        Called after each step.
+    """
+
+    reader: Reader
+    raw: Path
+    rule: Rule
+    control: Reader | None
+    seeds: Sequence[int]
+    sampling: Sampling
+    progress: Progress
+
+    def judge(self, tasks: Mapping[str, Sequence[Example]]) -> list[Admission]:
+        """Judge every task; `NAME-twin` is the twin of NAME, if it is there.
+
+        Parameters
+        ----------
+        tasks : mapping of str to sequence of Example
+            Questions by task.
+        """
+        journal = Journal(self.raw.with_suffix(".masked.jsonl"))
+        return [self._judged(name, tasks, journal) for name in tasks]
+
+    def _judged(self, name: str, tasks: Mapping[str, Sequence[Example]], journal: Journal) -> Admission:
+        examples = tasks[name]
+        records = self._run(self.reader, name, examples, self._field())
+        scores = {key: _scores(records, *who) for key, who in self._conditions().items()}
+        enough = fmean(scores["full"]) >= self.rule.full
+        if enough and fmean(scores["full"]) - fmean(scores["naive"]) >= self.rule.loss - 1e-9:
+            scores |= self._masked(name, examples, journal)
+            scores |= self._beside("twin", self.reader, f"{name}-twin", tasks.get(f"{name}-twin", ()))
+            if self.control is not None:
+                scores |= self._beside("control", self.control, name, examples)
+        heads = [r.charged for r in _of(records, "epic", self.rule.heads_charged) if r.charged is not None]
+        measured = Measured(scores, fmean(heads or [0.0]), _same(records), _end_tokens(self.reader, examples))
+        return judge(name, measured, self.rule, twin=name.endswith("-twin"), control=self.control is not None)
+
+    def _field(self) -> list[Contender]:
+        again = Contender(methods.find("epic"), 1.0)
+        return [
+            *contenders(["full", "naive", "random"], (self.rule.random_share,), self.seeds, controls=()),
+            *contenders(["epic"], (self.rule.heads_charged,), controls=()),
+            again,
+        ]
+
+    def _conditions(self) -> dict[str, tuple[str, float | None]]:
+        return {
+            "full": ("full", None),
+            "naive": ("naive", None),
+            "random": ("random", self.rule.random_share),
+            "heads": ("epic", self.rule.heads_charged),
+        }
+
+    def _beside(self, label: str, reader: Reader, name: str, examples: Sequence[Example]) -> dict[str, list[float]]:
+        """Full prefill and naive reuse, by another reader or on another task."""
+        if not examples:
+            return {}
+        records = self._run(reader, name, examples, contenders(["full", "naive"], (), controls=()))
+        return {f"{label} {which}": _scores(records, which, None) for which in ("full", "naive")}
+
+    def _run(self, reader: Reader, name: str, examples: Sequence[Example], field: list[Contender]) -> list[Record]:
+        return run(reader, {name: examples}, field, self.raw,
+                   max_new_tokens=self.sampling.max_new_tokens, progress=self.progress)  # fmt: skip
+
+    def _masked(self, name: str, examples: Sequence[Example], journal: Journal) -> dict[str, list[float]]:
+        """The question blind to the chunks' first tokens."""
+        views = {"blind full": View(blind=True), "blind naive": View(alone=True, blind=True)}
+        found: dict[str, list[float]] = {key: [] for key in views}
+        for done, example in enumerate(examples, 1):
+            for key, view in views.items():
+                parts = (self.reader.fingerprint, *_asked(example), repr(view), repr(self.sampling))
+                text = journal.recall(parts, self._answering(example, view))
+                found[key].append(exact_match(text, example.answers))
+            self.progress(f"{name}: blind", done, len(examples))
+        return found
+
+    def _answering(self, example: Example, view: View) -> Callable[[], str]:
+        template = Template(self.reader.tokenizer)
+        chunks = [template.chunk(text, str(i)) for i, text in enumerate(example.chunks)]
+        prompt = template.prompt(chunks, example.question)
+        return lambda: answer(self.reader, prompt, view, self.sampling)
+
+
+def _asked(example: Example) -> tuple[str, ...]:
+    return (example.id, example.question, *example.chunks)
+
+
+def _of(records: Sequence[Record], method: str, recompute: float | None) -> list[Record]:
+    return [record for record in records if (record.method, record.recompute) == (method, recompute)]
+
+
+def _scores(records: Sequence[Record], method: str, recompute: float | None) -> list[float]:
+    """Exact match by question in order of the ids, averaged over seeds."""
+    by_id: dict[str, list[float]] = {}
+    for record in _of(records, method, recompute):
+        by_id.setdefault(record.id, []).append(record.em)
+    return [fmean(by_id[name]) for name in sorted(by_id)]
+
+
+def _same(records: Sequence[Record]) -> float:
+    full = {record.id: record.answer for record in _of(records, "full", None)}
+    return fmean(agrees(record.answer, full[record.id]) for record in _of(records, "epic", 1.0))
+
+
+def _end_tokens(reader: Reader, examples: Sequence[Example]) -> int:
+    """Tokens which a chunk's end adds to the chunk's own, the fewest over the first questions' chunks."""
+    template = Template(reader.tokenizer)
+    texts = [text for example in examples[:10] for text in example.chunks]
+    return min(len(template.chunk(text, "")) - len(template.plain(text)) for text in texts)
+
+
+def markdown(admissions: Sequence[Admission], rule: Rule) -> str:
+    """A table of tasks and checks; a figure in bold passed, one in brackets says nothing."""
+    names = list(dict.fromkeys(check.name for one in admissions for check in one.checks))
+    lines = ["| task | questions | verdict | " + " | ".join(names) + " |", "|---" * (len(names) + 3) + "|"]
+    for one in admissions:
+        by_name = {check.name: check for check in one.checks}
+        cells = [_cell(by_name.get(name)) for name in names]
+        lines.append(f"| {one.task} | {one.n} | {one.verdict} | " + " | ".join(cells) + " |")
+    asked = ", ".join(f"{key} {value:g}" for key, value in asdict(rule).items())
+    return "\n".join([*lines, "", f"The rule: {asked}. Figures in bold are as it wants.", ""])
+
+
+def _cell(check: Check | None) -> str:
+    if check is None or check.value is None:
+        return "-" if check is None else check.note
+    shown = f"{check.value:.3g}" if check.low is None else f"{check.value:.2f} [{check.low:.2f}, {check.high:.2f}]"
+    marked = f"({shown})" if check.passed is None else f"**{shown}**" if check.passed else shown
+    return f"{marked} {check.note}".rstrip()
