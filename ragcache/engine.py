@@ -277,6 +277,11 @@ class Stream:
         return self._prefilled.report
 
     @property
+    def logits(self) -> Tensor:
+        """Of the first token, (vocabulary,) fp32."""
+        return self._prefilled.logits
+
+    @property
     def answer(self) -> Answer:
         """The whole answer; reads the rest of the stream first."""
         for _ in self:

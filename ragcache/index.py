@@ -74,6 +74,8 @@ class Index:
         Budget of the tier that keeps blobs in memory.
     codec : Codec, optional
         How KV is written; as it is by default.
+    store : LocalStore, optional
+        Where KV is written; durable files in the folder by default.
 
     Raises
     ------
@@ -84,13 +86,19 @@ class Index:
     """
 
     def __init__(
-        self, path: str | Path, reader: Reader, *, memory_bytes: int = MEMORY_BYTES, codec: Codec | None = None
+        self,
+        path: str | Path,
+        reader: Reader,
+        *,
+        memory_bytes: int = MEMORY_BYTES,
+        codec: Codec | None = None,
+        store: LocalStore | None = None,
     ) -> None:
         self.path = Path(path)
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.reader = reader
         self.catalog = Catalog(self.path / "catalog.sqlite")
-        self.store = LocalStore(self.path / "kv")
+        self.store = store or LocalStore(self.path / "kv")
         self.template = Template(reader.tokenizer)
         self._secret = load_or_create_secret(self.path / "secret")
         self._memory = MemoryTier(memory_bytes)

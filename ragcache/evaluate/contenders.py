@@ -1,16 +1,24 @@
-"""Who takes part in a benchmark: methods at budgets, and the controls that belong into every table."""
+"""Who takes part in a benchmark: methods at budgets, and the controls and references that belong into every table."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ragcache import methods
 from ragcache.encode import Alone
+from ragcache.evaluate.references import EVIDENCE, TRUE_DEVIATION, Told
+from ragcache.evaluate.tasks import Example
 from ragcache.methods import Method
 from ragcache.select import FirstTokens, RandomTokens
 
-CONTROLS = ("full", "naive", "random", "epic", "first4")
-#: At a share of .99 everything that has a score is taken: the first 4 tokens of each chunk, and no other.
-FIRST4 = Method("first4", Alone(), FirstTokens(tokens=4), 0.99, about="the first 4 tokens of every chunk, nothing else")
+BUDGETS = (0.02, 0.05, 0.10, 0.15, 0.30)
+RANDOM_SEEDS = 5
+#: Whole tokens: .028 stays below .03 from 250 tokens on.
+HEADS = Method("heads", Alone(), FirstTokens(), 0.028, about="control: chunk heads only, at most 3 % of the tokens")
+EXTRA: Mapping[str, Method] = {row.name: row for row in (HEADS, EVIDENCE, TRUE_DEVIATION)}
+"""Rows that only benchmarks have."""
+CONTROLS = ("full", "naive", "random", "epic", "heads")
+REFERENCES = ("evidence", "true-deviation")
+_FIXED = (HEADS, EVIDENCE)  # their one share is their own
 
 
 @dataclass(frozen=True)
@@ -31,19 +39,24 @@ class Contender:
     recompute: float | None = None
     seed: int = 0
 
+    def row(self, example: Example) -> Method:
+        """The method as it answers this example: a reference is told what it may know."""
+        select = self.method.select
+        return replace(self.method, select=select.told(example)) if isinstance(select, Told) else self.method
+
 
 def contenders(
     names: Iterable[str | Method],
     budgets: Sequence[float],
     seeds: Sequence[int] = (0,),
-    controls: Sequence[str] = CONTROLS,
+    controls: Sequence[str] = (*CONTROLS, *REFERENCES),
 ) -> list[Contender]:
-    """Methods times budgets, behind the controls; a row with a fixed cost once.
+    """Methods times budgets, behind the controls and references; a row with a fixed cost once.
 
     Parameters
     ----------
     names : iterable of str or Method
-        Rows of the method table, or "first4".
+        Rows of the method table, or of `EXTRA`.
     budgets : sequence of float
         Shares to recompute.
     seeds : sequence of int
@@ -61,7 +74,7 @@ def contenders(
     rows = {row.name: row for row in map(_row, [*controls, *names])}
     found: list[Contender] = []
     for row in rows.values():
-        if row.recompute is None or row is FIRST4:
+        if row.recompute is None or row in _FIXED:
             found.append(Contender(row))
         else:
             found += [one for budget in budgets for one in _seeded(row, budget, seeds)]
@@ -69,7 +82,7 @@ def contenders(
 
 
 def _row(name: str | Method) -> Method:
-    return FIRST4 if name == FIRST4.name else methods.find(name)
+    return EXTRA[name] if isinstance(name, str) and name in EXTRA else methods.find(name)
 
 
 def _seeded(row: Method, budget: float, seeds: Sequence[int]) -> Iterator[Contender]:

@@ -1,73 +1,52 @@
-"""Every contender answers every question, one after the other, and each answer is kept."""
+"""Every contender answers every question, in this process or in several, and each answer is kept."""
 
-import json
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from functools import cache, cached_property
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
-import xxhash
-
-from ragcache.encode import Encoder
-from ragcache.engine import Engine
-from ragcache.errors import InvalidArgument
+from ragcache.evaluate.asking import Asked, Job, Progress, charged, work
 from ragcache.evaluate.contenders import Contender
-from ragcache.evaluate.metrics import exact_match, token_f1
+from ragcache.evaluate.records import Journal, Record, digest
 from ragcache.evaluate.tasks import Example
-from ragcache.index import Index, Neighbours
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
-from ragcache.report import Answer, CacheReport
-from ragcache.retrieve import Embedder, neighbours
+from ragcache.retrieve import Embedder
 
-#: Called with the stage, how much of it is done, and how much there is.
-Progress = Callable[[str, int, int], None]
+__all__ = ["Hands", "Here", "Progress", "Record", "charged", "run"]
+
+MAX_NEW_TOKENS = 40
+
+
+class Hands(Protocol):
+    """Who does the work."""
+
+    @property
+    def embedder_name(self) -> str:
+        """Which embedder finds neighbours."""
+
+    def records(self, jobs: Sequence[Job], progress: Progress) -> Iterator[list[Record]]:
+        """Each question's records, in any order."""
 
 
 @dataclass(frozen=True)
-class Record:
-    """One contender's answer to one question.
+class Here:
+    """One process, one task after the other."""
 
-    Attributes
-    ----------
-    key : str
-        Digest of everything that decides the answer: a run that is resumed takes only what it would make itself.
-    task, id, method, recompute, seed : str, str, str, float or None, int
-        Which question, which contender.
-    answer : str
-        As the reader gave it.
-    em, f1 : float
-        Against the accepted answers.
-    charged : float or None
-        Share of selectable tokens computed; None where nothing was selectable.
-    charged_flops : float
-        FLOPs before the first token over those of full prefill.
-    ttft_ms : float
-        Milliseconds to the first token.
-    kl : float
-        KL(full || this) of the first token's distribution, nats.
-    gap : int or None
-        Chunks between header and fact, where the question has such a pair.
-    """
+    reader: Reader
+    embedder: Embedder
 
-    key: str
-    task: str
-    id: str
-    method: str
-    recompute: float | None
-    seed: int
-    answer: str
-    em: float
-    f1: float
-    charged: float | None
-    charged_flops: float
-    ttft_ms: float
-    kl: float | None = None
-    gap: int | None = None
+    @property
+    def embedder_name(self) -> str:
+        """Which embedder finds neighbours."""
+        return self.embedder.name
 
-
-_FIELDS = {field.name for field in fields(Record)}
+    def records(self, jobs: Sequence[Job], progress: Progress) -> Iterator[list[Record]]:
+        """Each question's records, in the jobs' order."""
+        for job in jobs:
+            with tempfile.TemporaryDirectory(prefix="ragcache-bench-") as folder:
+                yield from work(job, self.reader, self.embedder, Path(folder), progress)
 
 
 def run(
@@ -77,8 +56,9 @@ def run(
     raw: Path,
     *,
     embedder: Embedder | None = None,
-    max_new_tokens: int = 16,
+    max_new_tokens: int = MAX_NEW_TOKENS,
     progress: Progress | None = None,
+    hands: Hands | None = None,
 ) -> list[Record]:
     """Answer every question with every contender.
 
@@ -95,13 +75,15 @@ def run(
     field : sequence of Contender
         Who takes part.
     raw : Path
-        JSONL that every answer is appended to; what is there already is not asked again.
+        JSONL that every question's answers are appended to; what is there already is not asked again.
     embedder : Embedder, optional
         Finds neighbours; the default one otherwise.
     max_new_tokens : int
         Most tokens of an answer.
     progress : callable, optional
         Called after each step.
+    hands : Hands, optional
+        Who does the work: `ragcache.evaluate.workers.Workers`, or this process with `reader` and `embedder`.
 
     Returns
     -------
@@ -115,152 +97,47 @@ def run(
     PromptTooLong
         If a question's chunks do not fit the reader.
     """
-    known = {record.key: record for record in _read(raw)}
-    sampling = Sampling(max_new_tokens=max_new_tokens)
-    taken: list[Record] = []
-    for name, examples in tasks.items():
-        work = _Run(reader, name, examples, field, embedder or Embedder(), sampling, progress or _silent)
-        taken += work.records(known, raw)
-    return taken
+    hands = hands or Here(reader, embedder or Embedder())
+    report = progress or _silent
+    journal = Journal(raw)
+    about = (reader.fingerprint, hands.embedder_name)
+    plans = {name: _turns(examples, field, about, max_new_tokens) for name, examples in tasks.items()}
+    jobs = [
+        _job(name, tasks[name], plan, journal.known, Sampling(max_new_tokens=max_new_tokens))
+        for name, plan in plans.items()
+    ]
+    missing = [job for job in jobs if job.questions]
+    total = sum(len(plan) for plan in plans.values())
+    done = total - sum(len(job.questions) for job in missing)
+    report("questions", done, total)
+    for records in hands.records(missing, report):
+        journal.add(records)
+        done += 1
+        report("questions", done, total)
+    return [journal.known[key] for plan in plans.values() for asked in plan for key, _ in asked.turns]
 
 
-def charged(report: CacheReport) -> float | None:
-    """The share of selectable tokens computed; None where nothing was selectable, which 0 would make look free."""
-    return report.charged if any(chunk.cache == "hit" for chunk in report.chunks) else None
+def _turns(
+    examples: Sequence[Example], field: Sequence[Contender], about: tuple[str, str], max_new_tokens: int
+) -> list[Asked]:
+    """Who answers which question under which key; none is always first."""
+    pool = digest(*(text for example in examples for text in example.chunks))
+    names = [repr(who) for who in field]
+    plan = []
+    for number, example in enumerate(examples):
+        asked = digest(*about, pool, repr(example), str(max_new_tokens))
+        turns = [(digest(asked, name), who) for name, who in zip(names, field, strict=True)]
+        first = number % len(field)
+        plan.append(Asked(example, (*turns[first:], *turns[:first])))
+    return plan
 
 
-@dataclass(frozen=True)
-class _Run:
-    """One task's questions, and who answers them."""
-
-    reader: Reader
-    task: str
-    examples: Sequence[Example]
-    field: Sequence[Contender]
-    embedder: Embedder
-    sampling: Sampling
-    progress: Progress
-
-    def records(self, known: dict[str, Record], raw: Path) -> list[Record]:
-        """What is known, and after it what had to be asked."""
-        turns = list(self._turns())
-        open_turns = [turn for turn in turns if turn[0] not in known]
-        if open_turns:
-            with tempfile.TemporaryDirectory(prefix="ragcache-bench-") as folder, Index(folder, self.reader) as index:
-                self._ask(index, open_turns, known, raw)
-        return [known[key] for key, _, _ in turns]
-
-    def _turns(self) -> Iterator[tuple[str, Example, Contender]]:
-        for number, example in enumerate(self.examples):
-            first = number % len(self.field)
-            for who in [*self.field[first:], *self.field[:first]]:
-                yield self._key(example, who), example, who
-
-    def _key(self, example: Example, who: Contender) -> str:
-        asked = (example.id, example.question, *example.chunks, *example.answers)
-        return _digest(
-            self.reader.fingerprint, self._pool, *asked, repr(who), self.embedder.name, repr(self.sampling)
-        )
-
-    @cached_property
-    def _pool(self) -> str:
-        return _digest(*(text for example in self.examples for text in example.chunks))
-
-    def _ask(
-        self, index: Index, turns: list[tuple[str, Example, Contender]], known: dict[str, Record], raw: Path
-    ) -> None:
-        ids = self._fill(index)
-        engine = Engine(self.reader, index)
-        raw.parent.mkdir(parents=True, exist_ok=True)
-        with raw.open("a", encoding="utf-8") as lines:
-            for done, (key, example, who) in enumerate(turns, 1):
-                chunks = index.chunks([ids[text] for text in example.chunks])
-                answer = engine.answer(
-                    example.question, chunks, method=who.method, recompute=who.recompute, sampling=self.sampling
-                )
-                known[key] = _record(key, self.task, example, who, answer)
-                lines.write(json.dumps(asdict(known[key]), ensure_ascii=False) + "\n")
-                lines.flush()
-                self.progress(f"{self.task}: answer", done, len(turns))
-
-    def _fill(self, index: Index) -> dict[str, str]:
-        """Put every chunk into the index, once however many questions share it; ids by text."""
-        ids: dict[str, str] = {}
-        for done, example in enumerate(self.examples, 1):
-            new = [text for text in dict.fromkeys(example.chunks) if text not in ids]
-            index.put(example.id, "", [(text, 0, len(text)) for text in new], {})
-            document = index.catalog.document_by_source(example.id)
-            ids |= {chunk.text: chunk.id for chunk in index.catalog.chunks_of(document.id if document else "")}
-            self.progress(f"{self.task}: index", done, len(self.examples))
-        near = _neighbours(ids, self.embedder)
-        for encoder in _encoders(self.field):
-            for done, _ in enumerate(index.encode(encoder, neighbours=near), 1):
-                self.progress(f"{self.task}: encode {encoder.recipe}", done, len(ids))
-        return ids
-
-
-def _encoders(field: Sequence[Contender]) -> Iterable[Encoder]:
-    """One encoder per recipe, what an encoding builds on before it."""
-    found: dict[str, Encoder] = {}
-    for encoder in (who.method.encode for who in field):
-        for one in (encoder and encoder.before, encoder):
-            if one is not None:
-                found.setdefault(one.recipe, one)
-    return found.values()
-
-
-def _neighbours(ids: Mapping[str, str], embedder: Embedder) -> Neighbours:
-    """Similar chunks of the whole pool, searched when the first encoder asks."""
-    keys = list(ids.values())
-
-    @cache
-    def table(count: int) -> dict[str, list[str]]:
-        found = neighbours(embedder.embed(list(ids)), keys, list(ids), count)
-        return {key: [keys[i] for i in near] for key, near in zip(keys, found, strict=True)}
-
-    return lambda chunk, count: table(count)[chunk]
-
-
-def _record(key: str, task: str, example: Example, who: Contender, answer: Answer) -> Record:
-    report = answer.report
-    return Record(
-        key=key,
-        task=task,
-        id=example.id,
-        method=who.method.name,
-        recompute=who.recompute,
-        seed=who.seed,
-        answer=answer.text,
-        em=exact_match(answer.text, example.answers),
-        f1=token_f1(answer.text, example.answers),
-        charged=charged(report),
-        charged_flops=report.charged_flops,
-        ttft_ms=report.ms.first_token,
-    )
-
-
-def _read(raw: Path) -> Iterator[Record]:
-    """Answers of an earlier run; cuts off the half line that a killed run left."""
-    if not raw.exists():
-        return
-    content = raw.read_bytes()
-    whole = content.rfind(b"\n") + 1
-    if whole < len(content):
-        with raw.open("r+b") as file:
-            file.truncate(whole)
-    for number, line in enumerate(content[:whole].splitlines(), 1):
-        try:
-            values = json.loads(line)
-        except ValueError as error:
-            raise InvalidArgument(
-                f"line {number} of {raw} is no answer of a benchmark; move the file away, or name another --out"
-            ) from error
-        if isinstance(values, dict) and set(values) == _FIELDS:  # else made by another version
-            yield Record(**values)
-
-
-def _digest(*parts: str) -> str:
-    return xxhash.xxh3_128_hexdigest("\0".join(parts).encode("utf-8", "surrogatepass"))
+def _job(
+    task: str, examples: Sequence[Example], plan: Sequence[Asked], known: Mapping[str, Record], sampling: Sampling
+) -> Job:
+    """What of a plan is not known yet."""
+    left = (Asked(one.example, tuple(turn for turn in one.turns if turn[0] not in known)) for one in plan)
+    return Job(task, tuple(examples), tuple(one for one in left if one.turns), sampling)
 
 
 def _silent(stage: str, done: int, total: int) -> None:

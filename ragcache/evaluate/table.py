@@ -6,7 +6,7 @@ from statistics import fmean, median
 from typing import Any, TypeVar
 
 from ragcache.evaluate.metrics import Interval, agrees, bootstrap, bootstrap_ratio, wilson
-from ragcache.evaluate.runs import Record
+from ragcache.evaluate.records import Record
 
 K = TypeVar("K", bound=Hashable)
 

@@ -22,7 +22,7 @@ _SUFFIX = ".safetensors"
 _TEMPORARY = ".tmp-"
 
 
-def publish(path: Path, parts: Sequence[bytes | memoryview]) -> bool:
+def publish(path: Path, parts: Sequence[bytes | memoryview], *, durable: bool = True) -> bool:
     """Write a file durably under a name that nobody holds yet.
 
     The bytes go to a temporary file beside `path` and are synced before the name is linked, so a reader
@@ -34,6 +34,8 @@ def publish(path: Path, parts: Sequence[bytes | memoryview]) -> bool:
         Final name; its folder must exist. The file is readable by its owner only.
     parts : sequence of bytes-like
         What to write, one after the other.
+    durable : bool
+        Whether the file survives a crash of the machine.
 
     Returns
     -------
@@ -50,13 +52,15 @@ def publish(path: Path, parts: Sequence[bytes | memoryview]) -> bool:
         try:
             for part in parts:
                 _write(handle, part)
-            os.fsync(handle)
+            if durable:
+                os.fsync(handle)
         finally:
             os.close(handle)
         won = _link(temporary, path)
     finally:
         Path(temporary).unlink(missing_ok=True)
-    _sync_folder(path.parent)  # the loser too: it must not acknowledge a name that may still vanish
+    if durable:
+        _sync_folder(path.parent)  # the loser too: it must not acknowledge a name that may still vanish
     return won
 
 
@@ -98,6 +102,9 @@ class LocalStore:
     allocate : callable, optional
         Number of bytes to a one-dimensional uint8 CPU tensor of that length. Blobs are read straight
         into it, so pinned memory is one lambda away.
+    durable : bool
+        Whether what was stored survives a crash of the machine; a store that is thrown away anyway need not wait for
+        the disk.
 
     Raises
     ------
@@ -105,9 +112,12 @@ class LocalStore:
         The folder cannot be created.
     """
 
-    def __init__(self, root: str | Path, allocate: Callable[[int], Tensor] = _host_memory) -> None:
+    def __init__(
+        self, root: str | Path, allocate: Callable[[int], Tensor] = _host_memory, *, durable: bool = True
+    ) -> None:
         self.root = Path(root)
         self._allocate = allocate
+        self._durable = durable
         self._known_shards: set[Path] = set()
         try:
             self._make_folder(self.root)
@@ -143,7 +153,7 @@ class LocalStore:
             if path.exists():
                 _sync_folder(path.parent)
                 return False
-            return publish(path, parts)
+            return publish(path, parts, durable=self._durable)
         except OSError as error:
             raise self._refused(error) from error
 

@@ -1,14 +1,15 @@
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from ragcache.errors import InvalidArgument, UnknownMethod
-from ragcache.evaluate import runs
-from ragcache.evaluate.contenders import CONTROLS, Contender, contenders
+from ragcache.evaluate import asking
+from ragcache.evaluate.contenders import CONTROLS, EXTRA, Contender, contenders
 from ragcache.evaluate.report import markdown, write
 from ragcache.evaluate.runs import Record, run
 from ragcache.evaluate.table import Row, by_gap, tabulate
@@ -54,7 +55,7 @@ def go(reader: Reader, raw: Path, count: int = 2, names: Sequence[str] = (), bud
 def test_controls_take_part_unasked_and_fixed_rows_once() -> None:
     field = contenders(["cacheblend", "link0", "naive"], (0.05, 0.3), seeds=(0, 1, 2))
     counts = {name: sum(one.method.name == name for one in field) for name in [*CONTROLS, "cacheblend", "link0"]}
-    assert counts == {"full": 1, "naive": 1, "random": 6, "epic": 2, "first4": 1, "cacheblend": 2, "link0": 1}
+    assert counts == {"full": 1, "naive": 1, "random": 6, "epic": 2, "heads": 1, "cacheblend": 2, "link0": 1}
     assert len({repr(one) for one in field}) == len(field)
 
 
@@ -77,12 +78,6 @@ def test_every_contender_answers_every_question(reader: Reader, raw: Path) -> No
     assert by_name["random", 1].charged == pytest.approx(0.3, abs=0.01)
     assert by_name["cacheblend", 0].charged > by_name["random", 0].charged
     assert all(r.ttft_ms > 0 for r in records)
-
-
-def test_first4_recomputes_four_tokens_of_each_chunk(reader: Reader, raw: Path) -> None:
-    record = next(r for r in go(reader, raw, count=1) if r.method == "first4")
-    tokens = sum(len((text + "\n\n").encode()) for text in examples(1)[0].chunks)
-    assert record.charged == pytest.approx(12 / tokens)
 
 
 def test_contenders_take_turns_so_that_none_is_always_first(reader: Reader, raw: Path) -> None:
@@ -118,7 +113,7 @@ def test_answers_of_another_reader_pool_or_budget_are_not_taken(
     assert len(asked) == 2 * len(whole)
     asked.clear()
     go(readers("llama"), raw, count=1, budgets=(0.5,))
-    assert set(asked) == {"random", "epic"}
+    assert set(asked) == {"random", "epic", "true-deviation"}
 
 
 def test_a_file_that_holds_something_else_is_refused_and_left_alone(reader: Reader, raw: Path) -> None:
@@ -233,15 +228,15 @@ def test_a_report_is_json_markdown_and_a_picture(tmp_path: Path) -> None:
 def count_answers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the methods that answer from here on."""
     asked: list[str] = []
-    original = runs._record
+    original = asking._record
 
-    def counting(key: str, task: str, example: Example, who: Contender, answer: object) -> Record:
+    def counting(key: str, task: str, example: Example, who: Contender, *rest: Any) -> Record:
         asked.append(who.method.name)
-        return original(key, task, example, who, answer)  # type: ignore[arg-type]
+        return original(key, task, example, who, *rest)
 
-    monkeypatch.setattr(runs, "_record", counting)
+    monkeypatch.setattr(asking, "_record", counting)
     return asked
 
 
 def test_the_table_has_the_rows_that_the_benchmark_names() -> None:
-    assert set(CONTROLS) - {"first4"} <= set(METHODS)
+    assert set(CONTROLS) - set(EXTRA) <= set(METHODS)

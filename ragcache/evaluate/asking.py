@@ -1,0 +1,171 @@
+"""A question, answered by one contender after the other; a task's questions, answered from one temporary index."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from torch import Tensor
+
+from ragcache.encode import Encoder
+from ragcache.engine import Engine
+from ragcache.evaluate.contenders import Contender
+from ragcache.evaluate.metrics import exact_match, token_f1
+from ragcache.evaluate.records import Record
+from ragcache.evaluate.tasks import Example
+from ragcache.index import Chunk, Index, Neighbours
+from ragcache.model.decode import Sampling
+from ragcache.model.reader import Reader
+from ragcache.report import Answer, CacheReport
+from ragcache.retrieve import Embedder, neighbours
+from ragcache.store import LocalStore
+
+#: Called with the stage, how much of it is done, and how much there is.
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question and the contenders that still have to answer it, each under its record's key."""
+
+    example: Example
+    turns: tuple[tuple[str, Contender], ...]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One task's open questions, with all that a process needs to answer them.
+
+    Attributes
+    ----------
+    task : str
+        Its name.
+    pool : tuple of Example
+        All its questions, answered or not: a fused chunk's neighbours come from the whole pool.
+    questions : tuple of Asked
+        What is open.
+    sampling : Sampling
+        How answers are decoded.
+    """
+
+    task: str
+    pool: tuple[Example, ...]
+    questions: tuple[Asked, ...]
+    sampling: Sampling
+
+
+def work(job: Job, reader: Reader, embedder: Embedder, folder: Path, progress: Progress) -> Iterator[list[Record]]:
+    """Encode a job's chunks, once per encoding, and answer its questions; yields each question's records.
+
+    Parameters
+    ----------
+    job : Job
+        What to answer.
+    reader : Reader
+        Who answers.
+    embedder : Embedder
+        Finds neighbours.
+    folder : Path
+        For the temporary index.
+    progress : callable
+        Told what is being done.
+    """
+    store = LocalStore(folder / "kv", durable=False)
+    with Index(folder, reader, store=store) as index:
+        ids = _fill(index, job, embedder, progress)
+        engine = Engine(reader, index)
+        for done, asked in enumerate(job.questions, 1):
+            chunks = index.chunks([ids[text] for text in asked.example.chunks])
+            yield ask(engine, job.task, asked, chunks, job.sampling)
+            progress(f"{job.task}: answer", done, len(job.questions))
+
+
+def ask(engine: Engine, task: str, asked: Asked, chunks: Sequence[Chunk], sampling: Sampling) -> list[Record]:
+    """One question, answered by each of its contenders in turn; by full prefill anyway, which all are compared with."""
+    example = asked.example
+    heard: list[tuple[str, Contender, Answer, Tensor]] = []
+    for key, who in asked.turns:
+        stream = engine.stream(
+            example.question, chunks, method=who.row(example), recompute=who.recompute, sampling=sampling
+        )
+        heard.append((key, who, stream.answer, stream.logits))
+    full = next(((answer, logits) for _, who, answer, logits in heard if who.method.name == "full"), None)
+    if full is None:
+        stream = engine.stream(example.question, chunks, method="full", sampling=sampling)
+        full = stream.answer, stream.logits
+    accepted = example.answers or (full[0].text,)
+    return [
+        _record(key, task, example, who, answer, accepted, divergence(full[1], logits))
+        for key, who, answer, logits in heard
+    ]
+
+
+def divergence(full: Tensor, other: Tensor) -> float:
+    """KL(full || other) of two next-token distributions, nats, from their (vocabulary,) logits."""
+    p, q = full.double().log_softmax(-1), other.double().log_softmax(-1)
+    return max(0.0, float((p.exp() * (p - q)).nansum()))
+
+
+def charged(report: CacheReport) -> float | None:
+    """The share of selectable tokens computed; None where nothing was selectable, which 0 would make look free."""
+    return report.charged if any(chunk.cache == "hit" for chunk in report.chunks) else None
+
+
+def _record(
+    key: str, task: str, example: Example, who: Contender, answer: Answer, accepted: Sequence[str], kl: float
+) -> Record:
+    report = answer.report
+    return Record(
+        key=key,
+        task=task,
+        id=example.id,
+        method=who.method.name,
+        recompute=who.recompute,
+        seed=who.seed,
+        answer=answer.text,
+        em=exact_match(answer.text, accepted),
+        f1=token_f1(answer.text, accepted),
+        charged=charged(report),
+        charged_flops=report.charged_flops,
+        ttft_ms=report.ms.first_token,
+        kl=kl,
+        gap=getattr(example, "gap", None),
+    )
+
+
+def _fill(index: Index, job: Job, embedder: Embedder, progress: Progress) -> dict[str, str]:
+    """Put every chunk into the index, once however many questions share it; ids by text."""
+    ids: dict[str, str] = {}
+    for done, example in enumerate(job.pool, 1):
+        new = [text for text in dict.fromkeys(example.chunks) if text not in ids]
+        index.put(example.id, "", [(text, 0, len(text)) for text in new], {})
+        document = index.catalog.document_by_source(example.id)
+        ids |= {chunk.text: chunk.id for chunk in index.catalog.chunks_of(document.id if document else "")}
+        progress(f"{job.task}: index", done, len(job.pool))
+    near = _neighbours(ids, embedder)
+    for encoder in _encoders(who for asked in job.questions for _, who in asked.turns):
+        for done, _ in enumerate(index.encode(encoder, neighbours=near), 1):
+            progress(f"{job.task}: encode {encoder.recipe}", done, len(ids))
+    return ids
+
+
+def _encoders(field: Iterable[Contender]) -> Iterable[Encoder]:
+    """One encoder per recipe, what an encoding builds on before it."""
+    found: dict[str, Encoder] = {}
+    for encoder in (who.method.encode for who in field):
+        for one in (encoder and encoder.before, encoder):
+            if one is not None:
+                found.setdefault(one.recipe, one)
+    return found.values()
+
+
+def _neighbours(ids: Mapping[str, str], embedder: Embedder) -> Neighbours:
+    """Similar chunks of the whole pool, searched when the first encoder asks."""
+    keys = list(ids.values())
+
+    @cache
+    def table(count: int) -> dict[str, list[str]]:
+        found = neighbours(embedder.embed(list(ids)), keys, list(ids), count)
+        return {key: [keys[i] for i in near] for key, near in zip(keys, found, strict=True)}
+
+    return lambda chunk, count: table(count)[chunk]
