@@ -9,7 +9,7 @@ from ragcache.errors import InvalidArgument
 from ragcache.evaluate.datasets.files import content
 from ragcache.evaluate.datasets.item import Item
 
-_LINE = re.compile(r"(\d+) ([^\t]*\S)\s*(?:\t([^\t]*\S)\s*(?:\t([\d ]*))?)?")
+_LINE = re.compile(r"(\d+) ([^\t]*\S) *(?:\t *([^\t]*\S) *(?:\t([\d ]*))?)?")
 
 
 @dataclass
