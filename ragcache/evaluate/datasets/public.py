@@ -42,6 +42,11 @@ class Public:
         """Describe the same `n` examples."""
         return card(self.examples(n, seed))
 
+    @property
+    def chance(self) -> float:
+        """Exact match of always giving the most frequent answer, over a thousand questions."""
+        return self.card(1000).majority
+
     def __repr__(self) -> str:
         """Name the file without its folder, for results are published."""
         return f"Public({self.name!r}, {self.path.name!r}, chunks={self.chunks}, size={self.size})"

@@ -148,6 +148,7 @@ def test_a_public_task_answers_like_any_other_and_shows_no_folder(put: Put) -> N
     task = Public("squad", put("train-v2.0.json"), chunks=2)
     assert task.examples(2, 5) == load("squad", task.path, 2, 5, 2)
     assert task.card().n == 6
+    assert task.chance == pytest.approx(1 / 6)
     assert repr(task) == "Public('squad', 'train-v2.0.json', chunks=2, size=None)"
     assert not task.needs
     assert not task.twin
