@@ -9,7 +9,8 @@ from typing import Any
 from ragcache.evaluate.table import Row
 
 NEEDS, ALONE = "needs other chunks", "self-contained"
-_ASIDE = ("task", "method", "recompute", "n", "ci_low", "ci_high", "recovered", "ttft_ratio")
+_NAMES = ("task", "method", "recompute", "n")
+_RECOVERED = ("recovered", "recovered_low", "recovered_high")
 
 
 def front(points: Sequence[tuple[float, float]]) -> list[int]:
@@ -49,9 +50,9 @@ _POOLS = {NEEDS: True, ALONE: False}
 def pooled(rows: Sequence[Row], groups: Mapping[str, Sequence[str]]) -> list[Row]:
     """Means over the tasks of each group, every task counting the same however many questions it has.
 
-    The interval takes the tasks for independent and normal: its half widths are the root of the tasks' summed squares
-    over their number. Recovered is taken of the means, and of time ratios the mean is geometric. A method that lacks
-    one of the tasks is left out, and a figure that one of them lacks is None.
+    Intervals take the tasks for independent and normal: a half width is the root of the tasks' summed squares over
+    their number. Recovered is taken of the means, without one, and of time ratios the mean is geometric. A method that
+    lacks one of the tasks is left out, and a figure that one of them lacks is None.
 
     Parameters
     ----------
@@ -71,33 +72,21 @@ def pooled(rows: Sequence[Row], groups: Mapping[str, Sequence[str]]) -> list[Row
 
 
 def _mean(pool: str, rows: Sequence[Row]) -> Row:
-    figures = {field.name: _over(fmean, rows, field.name) for field in fields(Row) if field.name not in _ASIDE}
-    half = {name: _spread(rows, name) for name in ("ci_low", "ci_high")}
-    delta = figures["delta"]
-    known: dict[str, Any] = {
-        **figures,
-        "ci_low": None if delta is None or half["ci_low"] is None else delta - half["ci_low"],
-        "ci_high": None if delta is None or half["ci_high"] is None else delta + half["ci_high"],
-        "ttft_ratio": _over(_geometric, rows, "ttft_ratio"),
-    }
-    return Row(task=pool, method=rows[0].method, recompute=rows[0].recompute, n=sum(row.n for row in rows), **known)
+    names = [field.name for field in fields(Row) if field.name not in (*_NAMES, *_RECOVERED)]
+    figures: dict[str, Any] = {name: _figure(rows, name) for name in names}
+    return Row(task=pool, method=rows[0].method, recompute=rows[0].recompute, n=sum(row.n for row in rows), **figures)
 
 
-def _over(mean: Any, rows: Sequence[Row], name: str) -> float | None:
+def _figure(rows: Sequence[Row], name: str) -> float | None:
+    stem, _, side = name.rpartition("_")
     values = [getattr(row, name) for row in rows]
-    return None if None in values else float(mean(values))
-
-
-def _geometric(values: Sequence[float]) -> float:
-    return exp(fmean(map(log, values)))
-
-
-def _spread(rows: Sequence[Row], name: str) -> float | None:
-    """Half the interval's width on one side of the mean difference."""
-    sides = [
-        getattr(row, name) - row.delta for row in rows if row.delta is not None and getattr(row, name) is not None
-    ]
-    return sqrt(sum(side**2 for side in sides)) / len(rows) if len(sides) == len(rows) else None
+    if None in values:
+        return None
+    if side in ("low", "high"):
+        centres = [getattr(row, "delta" if stem == "ci" else stem) for row in rows]
+        half = sqrt(sum((value - centre) ** 2 for value, centre in zip(values, centres, strict=True))) / len(rows)
+        return fmean(centres) + (half if side == "high" else -half)
+    return exp(fmean(map(log, values))) if name == "ttft_ratio" else fmean(values)
 
 
 def _recovered(row: Row, means: Sequence[Row]) -> Row:

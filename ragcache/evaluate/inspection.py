@@ -1,0 +1,297 @@
+"""One question under the lens: which tokens reuse gets wrong, which ones a method mends, where the question looks."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from ragcache.assembly import Assembly
+from ragcache.encode import Encoder
+from ragcache.engine import Engine
+from ragcache.errors import InvalidArgument
+from ragcache.index import Chunk, Index
+from ragcache.methods import METHODS, Method, find
+from ragcache.model.buffer import KVBuffer
+from ragcache.model.cost import Ledger, Shape
+from ragcache.model.decode import Sampling
+from ragcache.model.passes import Pass
+from ragcache.model.plan import ForwardPlan, Positions, ScoreSink, Slots
+from ragcache.model.reader import Reader
+from ragcache.report import Answer
+from ragcache.segments import Prompt
+
+
+@dataclass(frozen=True, eq=False)
+class Deviation:
+    """How far K and V stand from those of full prefill, token by token, as the study 2603.20218 measures it.
+
+    Attributes
+    ----------
+    key, value : Tensor
+        (layers, slots) fp32: (1/H) sum over kv heads of ||K_full[t] - K[t]||^2, and the same of V.
+    """
+
+    key: Tensor
+    value: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """What a method recomputes for this question, and what it answers.
+
+    Attributes
+    ----------
+    method, recompute : str, float or None
+        The row and its nominal share.
+    selected : Tensor
+        (slots,) bool: reused tokens that are computed again.
+    answer, charged : str, float
+        From the engine.
+    """
+
+    method: str
+    recompute: float | None
+    selected: Tensor
+    answer: str
+    charged: float
+
+
+@dataclass(frozen=True, eq=False)
+class Inspection:
+    """What happens to one question. Slots run from the prompt's first token to the last one of its last chunk.
+
+    Attributes
+    ----------
+    question, full_answer : str
+        As asked, and what stock full prefill answers.
+    tokens : tuple of str
+        The text of each token of the whole prompt; they join to the prompt's text.
+    chunks : tuple of range
+        Slots of each chunk, in the prompt's order.
+    asked : range
+        Slots of the question's own words.
+    choices : tuple of Choice
+        The inspected method, and after it those it is compared with.
+    full : Deviation
+        Squared norms of full prefill's own K and V: what the others are a share of.
+    naive, mended : Deviation
+        Of naive reuse, and of the inspected method by the time the first token is computed.
+    attention_full, attention_reused : Tensor
+        (layers, question tokens, slots) fp32: from the question to the context, mean over heads, under full prefill and
+        under the method.
+    """
+
+    question: str
+    full_answer: str
+    tokens: tuple[str, ...]
+    chunks: tuple[range, ...]
+    asked: range
+    choices: tuple[Choice, ...]
+    full: Deviation
+    naive: Deviation
+    mended: Deviation
+    attention_full: Tensor
+    attention_reused: Tensor
+
+
+def inspect(
+    reader: Reader,
+    index: Index,
+    question: str,
+    chunks: Sequence[Chunk],
+    method: str | Method,
+    recompute: float | None = None,
+    *,
+    others: Sequence[tuple[str | Method, float | None]] = (),
+    sampling: Sampling | None = None,
+) -> Inspection:
+    """Answer one question by full prefill, by naive reuse and by a method, and keep what usually goes by.
+
+    Parameters
+    ----------
+    reader, index : Reader, Index
+        Who answers, and from which KV; what is missing is made.
+    question : str
+        The user's words.
+    chunks : sequence of Chunk
+        In the order given.
+    method, recompute : str or Method, float, optional
+        What to inspect.
+    others : sequence of (str or Method, float or None), optional
+        Methods whose choice of tokens is shown beside it, in its layout.
+    sampling : Sampling, optional
+        Greedy by default.
+
+    Raises
+    ------
+    InvalidArgument
+        If the method reuses nothing, or the question is blank.
+    PromptTooLong
+        If the prompt and the answer do not fit the model.
+    """
+    row = find(method)
+    _encoder(row)
+    work = _Work(Engine(reader, index), question, chunks, row, sampling or Sampling())
+    full_answer = work.answer(METHODS["full"], None).text
+    full_kv, prompt = work.full(), work.prompt
+    context = work.context
+    naive, _ = work.reused(METHODS["naive"], 0.0)
+    mended, selected = work.reused(row, row.budget(recompute))
+    return Inspection(
+        question=question,
+        full_answer=full_answer,
+        tokens=texts(reader, prompt),
+        chunks=tuple(range(prompt.slots[i], prompt.slots[i + 1]) for i in prompt.chunks()),
+        asked=range(prompt.slots[prompt.question], prompt.slots[prompt.question + 1]),
+        choices=(work.choice(row, recompute, selected), *(work.choice(find(one), share) for one, share in others)),
+        full=_deviation([torch.zeros_like(kv) for kv in full_kv], full_kv, context),
+        naive=_deviation(naive.buffer.read(0, context), full_kv, context),
+        mended=_deviation(mended.buffer.read(0, context), full_kv, context),
+        attention_full=work.attention(work.placed(full_kv), mended),
+        attention_reused=work.attention(mended.buffer, mended),
+    )
+
+
+@dataclass(frozen=True)
+class _Work:
+    """One question in one layout."""
+
+    engine: Engine
+    question: str
+    chunks: Sequence[Chunk]
+    row: Method
+    sampling: Sampling
+
+    @cached_property
+    def prompt(self) -> Prompt:
+        index = self.engine.index
+        segments = [chunk.segment for chunk in self.chunks]
+        return self.row.layout.place(index.template, index.prefix_segment, segments, self.question)
+
+    @property
+    def context(self) -> int:
+        """First slot after the last chunk."""
+        prompt = self.prompt
+        return max((prompt.slots[i + 1] for i in prompt.chunks()), default=0)
+
+    def answer(self, row: Method, recompute: float | None) -> Answer:
+        placed = replace(row, layout=self.row.layout)
+        return self.engine.answer(
+            self.question, self.chunks, method=placed, recompute=recompute, sampling=self.sampling
+        )
+
+    def full(self) -> list[Tensor]:
+        """Per layer (2, kv_heads, slots, head_dim), from the stock path."""
+        _, cache = self.engine.reader.stock(self.prompt.token_ids)
+        return [torch.stack([layer.keys[0], layer.values[0]]) for layer in cache.layers]
+
+    def reused(self, row: Method, budget: float) -> tuple[Pass, Tensor]:
+        """The prompt prefilled with a method, and which slots it recomputed, (slots,) bool."""
+        reader, prompt, encoder = self.engine.reader, self.prompt, _encoder(row)
+        by_id = {chunk.id: chunk for chunk in self.chunks}
+        placed = [by_id[prompt.segments[i].chunk or ""] for i in prompt.chunks()]
+        assembly = Assembly(reader, self.engine.index, prompt, placed, Ledger(Shape.of(reader)))
+        p = assembly.fill(encoder, len(prompt))
+        selected = self.engine._select(row, budget, p)
+        p.logits(Slots((p.fresh | selected).nonzero().squeeze(1)))
+        return p, selected
+
+    def choice(self, row: Method, recompute: float | None, selected: Tensor | None = None) -> Choice:
+        if selected is None:
+            _, selected = self.reused(row, row.budget(recompute))
+        answer = self.answer(row, recompute)
+        return Choice(row.name, answer.report.recompute, selected, answer.text, answer.report.charged)
+
+    def placed(self, layers: Sequence[Tensor]) -> KVBuffer:
+        """A buffer that holds full prefill's own K and V."""
+        buffer = self.engine.reader.buffer(layers[0].shape[2])
+        buffer.place(0, [(layer[0], layer[1]) for layer in layers])
+        return buffer
+
+    def attention(self, buffer: KVBuffer, p: Pass) -> Tensor:
+        """The question's rows once more over a prefilled buffer: (layers, question tokens, context slots)."""
+        reader = self.engine.reader
+        maps: list[list[Tensor]] = [[] for _ in range(reader.layers)]
+        sinks: dict[int, ScoreSink] = {layer: _Mean(found) for layer, found in enumerate(maps)}
+        rows = Slots(p.question.to(reader.device))
+        plan = ForwardPlan(rows, int(rows[-1]) + 1, scores=sinks)
+        reader.forward(p.token_ids[p.question].tolist(), Positions(p.positions[rows]), buffer, plan)
+        return torch.stack([torch.cat(found) for found in maps])[:, :, : self.context].cpu()
+
+
+@dataclass(frozen=True)
+class _Mean:
+    """Keeps the mean over heads of a layer's attention, block of rows by block of rows."""
+
+    found: list[Tensor]
+
+    def __call__(self, probabilities: Tensor) -> None:
+        self.found.append(probabilities.mean(0))  # (rows, keys)
+
+
+def _encoder(row: Method) -> Encoder:
+    if row.encode is None:
+        raise InvalidArgument(
+            f"method {row.name!r} reuses no KV, so there is nothing to inspect; name another row of `ragcache methods`"
+        )
+    return row.encode
+
+
+def _deviation(layers: Sequence[Tensor], full: Sequence[Tensor], context: int) -> Deviation:
+    """Of (2, kv_heads, slots, head_dim) per layer, over the context's slots."""
+    both = torch.stack(
+        [
+            (ours[:, :, :context].float() - wanted[:, :, :context].float()).pow(2).sum(-1).mean(1).cpu()
+            for ours, wanted in zip(layers, full, strict=True)
+        ]
+    )  # (layers, 2, slots)
+    return Deviation(both[:, 0], both[:, 1])
+
+
+def texts(reader: Reader, prompt: Prompt) -> tuple[str, ...]:
+    """The text of each token; a character that several tokens share stands with the last of them."""
+    found: list[str] = []
+    for segment in prompt.segments:
+        shown = ""
+        for count in range(1, len(segment) + 1):
+            text = reader.tokenizer.decode(segment.token_ids[:count], clean_up_tokenization_spaces=False)
+            whole = text if count == len(segment) else text.rstrip("\ufffd")
+            found.append(whole[len(shown) :])
+            shown = whole if len(whole) > len(shown) else shown
+    return tuple(found)
+
+
+def by_layer(seen: Inspection) -> list[Mapping[str, float]]:
+    """What each layer's figures come to.
+
+    Returns
+    -------
+    list of mapping of str to float
+        Per layer: `key_naive`, `value_naive`, `key_mended`, `value_mended`, deviation over full prefill's squared norm,
+        both summed over the chunks' tokens; `heads`, the share of naive reuse's key deviation that lies in the first
+        four tokens of the chunks; `covered`, the share that lies in the tokens the method recomputes; `attention`, the
+        total variation between the question's attention to the context under full prefill and under the method, mean
+        over its tokens, in [0, 1].
+    """
+    slots = torch.tensor([slot for chunk in seen.chunks for slot in chunk], dtype=torch.long)
+    heads = torch.tensor([slot for chunk in seen.chunks for slot in chunk[:4]], dtype=torch.long)
+    chosen = slots[seen.choices[0].selected[slots]]
+    moved = 0.5 * (seen.attention_full - seen.attention_reused).abs().sum(-1).mean(-1)  # (layers,)
+    named = {
+        "key_naive": _share(seen.naive.key, seen.full.key, slots, slots),
+        "value_naive": _share(seen.naive.value, seen.full.value, slots, slots),
+        "key_mended": _share(seen.mended.key, seen.full.key, slots, slots),
+        "value_mended": _share(seen.mended.value, seen.full.value, slots, slots),
+        "heads": _share(seen.naive.key, seen.naive.key, heads, slots),
+        "covered": _share(seen.naive.key, seen.naive.key, chosen, slots),
+        "attention": moved,
+    }
+    return [{name: float(values[layer]) for name, values in named.items()} for layer in range(len(moved))]
+
+
+def _share(part: Tensor, whole: Tensor, ours: Tensor, slots: Tensor) -> Tensor:
+    """(layers,): what `part` comes to over some slots, over what `whole` comes to over all; 0 of nothing."""
+    total = whole[:, slots].sum(-1)
+    return torch.where(total > 0, part[:, ours].sum(-1) / total, torch.zeros(()))

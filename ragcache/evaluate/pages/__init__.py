@@ -1,0 +1,1 @@
+"""Results as pictures and as pages that need nothing beside themselves."""

@@ -1,0 +1,160 @@
+"""Two derivations: what `inspect` reports against stock forwards that know nothing of buffers or plans."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from staged import QUESTION, make
+from torch import Tensor
+from twin import stale_kv
+
+from ragcache.engine import Engine
+from ragcache.errors import InvalidArgument, PromptTooLong
+from ragcache.evaluate.inspection import Inspection, by_layer, inspect
+from ragcache.index import Chunk
+from ragcache.model.decode import Sampling
+from ragcache.model.reader import Reader
+from ragcache.segments import Prompt
+
+SHORT = Sampling(max_new_tokens=3)
+
+
+@pytest.fixture(scope="module", params=["llama", "qwen2-hybrid"])
+def stage(request: pytest.FixtureRequest, readers: Callable[[str], Reader], tmp_path_factory: pytest.TempPathFactory):
+    place = tmp_path_factory.mktemp("inspected")
+    engine, chunks = make(place, readers(request.param), "naive", "prophetkv", "fusionrag")
+    others = [("epic", 0.3), ("naive", None), ("fusionrag", 0.3)]
+    seen = inspect(engine.reader, engine.index, QUESTION, chunks, "prophetkv", 0.3, others=others, sampling=SHORT)
+    return engine, chunks, seen
+
+
+Stage = tuple[Engine, list[Chunk], Inspection]
+
+
+def prompt_of(engine: Engine, chunks: list[Chunk]) -> Prompt:
+    return engine.prefill(QUESTION, chunks, method="naive").prompt
+
+
+@torch.no_grad()
+def stock_kv(reader: Reader, prompt: Prompt) -> list[tuple[Tensor, Tensor]]:
+    cache = reader.model(input_ids=torch.tensor([prompt.token_ids]), use_cache=True).past_key_values
+    return [(layer.keys, layer.values) for layer in cache.layers]
+
+
+def moved(ours: Tensor, full: Tensor) -> Tensor:
+    return (ours - full)[0].pow(2).sum(-1).mean(0)
+
+
+def test_naive_deviation_is_the_distance_between_two_stock_forwards(
+    readers: Callable[[str], Reader], tmp_path: Path
+) -> None:
+    reader = readers("llama")  # a hybrid's stock cache forgets what its windows have passed
+    engine, chunks = make(tmp_path, reader, "naive")
+    seen = inspect(reader, engine.index, QUESTION, chunks, "naive", sampling=SHORT)
+    prompt = prompt_of(engine, chunks)
+    full = stock_kv(reader, prompt)
+    for segment in prompt.chunks():
+        first, last = prompt.slots[segment : segment + 2]
+        stale = stale_kv(reader, prompt.segments[segment].token_ids, (), first)
+        for layer in range(reader.layers):
+            keys = moved(stale[layer][0], full[layer][0][:, :, first:last])
+            values = moved(stale[layer][1], full[layer][1][:, :, first:last])
+            assert torch.allclose(seen.naive.key[layer, first:last], keys, rtol=1e-3, atol=1e-4)
+            assert torch.allclose(seen.naive.value[layer, first:last], values, rtol=1e-3, atol=1e-4)
+            norms = full[layer][0][0, :, first:last].pow(2).sum(-1).mean(0)
+            assert torch.allclose(seen.full.key[layer, first:last], norms, rtol=1e-4)
+    assert seen.naive.key[1:].sum() > 1
+    assert torch.equal(seen.naive.key, seen.mended.key)
+
+
+def test_keys_of_the_first_layer_never_deviate(stage: Stage) -> None:
+    _, _, seen = stage
+    assert seen.naive.key[0].max() < 1e-6 < seen.naive.key[1:].max()
+
+
+def test_attention_is_what_stock_eager_attention_gives(readers: Callable[[str], Reader], tmp_path: Path) -> None:
+    reader = readers("llama")
+    engine, chunks = make(tmp_path, reader, "naive")
+    seen = inspect(reader, engine.index, QUESTION, chunks, "naive", sampling=SHORT)
+    prompt = prompt_of(engine, chunks)
+    with torch.no_grad(), reader._attention("eager"):
+        stock = reader.model(input_ids=torch.tensor([prompt.token_ids]), output_attentions=True).attentions
+    for layer, wanted in enumerate(stock):
+        rows = wanted[0].mean(0)[seen.asked.start : seen.asked.stop, : seen.chunks[-1].stop]
+        assert torch.allclose(seen.attention_full[layer], rows, atol=1e-5)
+    assert not torch.allclose(seen.attention_reused, seen.attention_full, atol=1e-3)
+
+
+def test_what_is_recomputed_in_full_deviates_nowhere_and_looks_the_same(stage: Stage) -> None:
+    engine, chunks, _ = stage
+    seen = inspect(engine.reader, engine.index, QUESTION, chunks, "prophetkv", 1.0, sampling=SHORT)
+    assert seen.mended.key.max() < 1e-6
+    assert seen.mended.value.max() < 1e-6
+    assert torch.allclose(seen.attention_reused, seen.attention_full, atol=1e-5)
+    assert seen.choices[0].answer == seen.full_answer
+    assert all(layer["covered"] in (0, pytest.approx(1)) for layer in by_layer(seen))
+
+
+def test_selected_slots_are_those_the_engine_recomputes(stage: Stage) -> None:
+    engine, chunks, seen = stage
+    assert [choice.method for choice in seen.choices] == ["prophetkv", "epic", "naive", "fusionrag"]
+    for choice in seen.choices:
+        answer = engine.answer(QUESTION, chunks, method=choice.method, recompute=choice.recompute, sampling=SHORT)
+        assert int(choice.selected.sum()) == answer.report.tokens.recomputed
+        assert (choice.answer, choice.charged) == (answer.text, answer.report.charged)
+        for chunk, report in zip(seen.chunks, answer.report.chunks, strict=True):
+            assert int(choice.selected[chunk.start : chunk.stop].sum()) == report.recomputed
+    assert not seen.choices[2].selected.any()
+
+
+def test_a_recomputed_token_deviates_less_in_the_layer_above_than_a_stale_one_did(stage: Stage) -> None:
+    _, _, seen = stage
+    chosen = seen.choices[0].selected[: seen.naive.key.shape[1]]
+    assert seen.mended.key[1, chosen].sum() < seen.naive.key[1, chosen].sum()
+    stale = ~chosen
+    assert torch.allclose(seen.mended.key[:, stale], seen.naive.key[:, stale], atol=1e-6)
+
+
+def test_tokens_join_to_the_text_and_chunks_name_their_slots(stage: Stage) -> None:
+    engine, chunks, seen = stage
+    prompt = prompt_of(engine, chunks)
+    assert len(seen.tokens) == len(prompt)
+    for span, chunk in zip(seen.chunks, chunks, strict=True):
+        assert "".join(seen.tokens[span.start : span.stop]).strip() == chunk.text
+    assert QUESTION in "".join(seen.tokens[seen.asked.start : seen.asked.stop])
+    assert seen.naive.key.shape == (engine.reader.layers, seen.chunks[-1].stop)
+    assert seen.attention_full.shape == (engine.reader.layers, len(seen.asked), seen.chunks[-1].stop)
+
+
+def test_a_character_of_several_tokens_stands_with_the_last(readers: Callable[[str], Reader], tmp_path: Path) -> None:
+    reader = readers("llama")
+    engine, _ = make(tmp_path, reader)
+    seen = inspect(reader, engine.index, "Où ?", [engine.index.loose("élan")], "naive", sampling=SHORT)
+    assert seen.tokens[seen.chunks[0].start :][:3] == ("", "é", "l")
+
+
+def test_figures_by_layer_are_shares(stage: Stage) -> None:
+    engine, _, seen = stage
+    layers = by_layer(seen)
+    assert len(layers) == engine.reader.layers
+    deep = layers[2]
+    slots = [slot for chunk in seen.chunks for slot in chunk]
+    heads = [slot for chunk in seen.chunks for slot in list(chunk)[:4]]
+    assert deep["heads"] == pytest.approx(float(seen.naive.key[2, heads].sum() / seen.naive.key[2, slots].sum()))
+    assert deep["key_naive"] == pytest.approx(float(seen.naive.key[2, slots].sum() / seen.full.key[2, slots].sum()))
+    assert 0 < deep["attention"] < 1
+    assert layers[0]["key_naive"] == pytest.approx(0, abs=1e-6)
+
+
+def test_what_cannot_be_inspected_is_refused(stage: Stage) -> None:
+    engine, chunks, _ = stage
+    reader, index = engine.reader, engine.index
+    with pytest.raises(InvalidArgument, match="'full' reuses no KV"):
+        inspect(reader, index, QUESTION, chunks, "full")
+    with pytest.raises(InvalidArgument, match="'full' reuses no KV"):
+        inspect(reader, index, QUESTION, chunks, "naive", others=[("full", None)])
+    with pytest.raises(InvalidArgument, match="blank"):
+        inspect(reader, index, " ", chunks, "naive")
+    with pytest.raises(PromptTooLong):
+        inspect(reader, index, QUESTION * 200, chunks, "naive")

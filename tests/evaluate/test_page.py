@@ -1,0 +1,131 @@
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from ragcache.evaluate.pages.plot import marks, panel
+from ragcache.evaluate.pages.points import COSTS, best, points
+from ragcache.evaluate.pages.shell import Cell, page, table
+from ragcache.evaluate.pages.sweep import html
+from ragcache.evaluate.pareto import pooled
+from ragcache.evaluate.report import Result
+from ragcache.evaluate.table import Row
+
+VOID = {"meta", "link", "input", "img", "br"}
+EVIL = '<script>alert("x")</script>'
+ABOUT = {"command": f"ragcache bench sweep {EVIL}", "reader": "tiny", "hardware": "a & b", "commit": "abc",
+         "tasks": {"t": f"Task({EVIL})", "u": "Task()"}, "seed": 0}  # fmt: skip
+
+
+class Checked(HTMLParser):
+    """Refuses tags that do not close, and collects what the page would load."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.loads: list[str] = []
+        self.scripts = 0
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.scripts += tag == "script"
+        self.loads += [str(value) for name, value in attrs if name in ("src", "href") and value]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        pass
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def row(task: str, method: str, score: float, at: float | None, recompute: float | None = None) -> Row:
+    delta = score - 0.9
+    return Row(task, method, recompute, at, 1.0 if method == "full" else (at or 0) + 0.1, 20, score, score, score,
+               delta, delta - 0.05, delta + 0.05, None, None, 0.8, 2.0)  # fmt: skip
+
+
+@pytest.fixture
+def rows() -> list[Row]:
+    return [
+        one
+        for task in ("t", "u")
+        for one in (
+            row(task, "full", 0.9, None), row(task, "naive", 0.3, 0.0), row(task, "epic", 0.25, 0.1, 0.1),
+            row(task, EVIL, 0.8, 0.15, 0.15), row(task, "evidence", 1.0, 0.05),
+            Row(task, "chance", None, None, None, 0, 0.2),
+        )
+    ]  # fmt: skip
+
+
+def test_the_page_closes_its_tags_loads_nothing_and_runs_no_script_but_its_own(rows: list[Row]) -> None:
+    text = html(Result(rows, ABOUT, pooled(rows, {"both": ["t", "u"]}), [replace(one, gap=4) for one in rows[:3]]))
+    seen = Checked(text)
+    assert seen.scripts == 1
+    assert set(seen.loads) == {"data:,"}
+    assert "://" not in text
+    assert "url(" not in text
+    assert EVIL not in text
+
+
+def test_every_row_every_column_and_the_command_stand_on_the_page(rows: list[Row]) -> None:
+    text = html(Result(rows, ABOUT))
+    cells = re.findall(r'<td data-v="([^"]*)"', text)
+    assert cells.count("naive") == 2 + 2  # each task's table, and what is lost
+    assert cells.count("evidence") == cells.count("chance") == 2
+    assert "ragcache bench sweep" in text
+    for wanted in ("-0.650 [-0.700, -0.600]", "agrees with full", "recomputes all of their tokens", "a &amp; b", "abc"):
+        assert wanted in text
+
+
+def test_what_loses_is_listed_worst_first(rows: list[Row]) -> None:
+    text = html(Result(rows, ABOUT))
+    lost = text[text.index("What is lost") : text.index("What the columns")]
+    listed = re.findall(r'data-v="t"[^/]*/td><td data-v="([^"]*)"', lost.partition("<h2>")[0])
+    assert listed == ["epic", "naive", EVIL.replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")]
+    assert "Of 8 rows" in lost
+    assert "6 answer worse than full prefill by more than noise, 2 better" in lost
+
+
+def test_distances_are_columns_and_a_missing_one_is_a_dash(rows: list[Row]) -> None:
+    gaps = [replace(rows[0], gap=4), replace(rows[0], gap=0), replace(rows[1], gap=0)]
+    text = html(Result(rows, ABOUT, gaps=gaps))
+    part = text[text.index("By distance") :]
+    assert part.index("0 between") < part.index("4 between")
+    assert part.count("0.90 of 20") == 2
+    assert '0.30 of 20</td><td data-v="">-</td>' in part
+
+
+def test_references_are_drawn_but_never_on_the_front(rows: list[Row]) -> None:
+    found = points(rows[:6], "charged")
+    assert {point.method for point in found} == {"full", "naive", "epic", EVIL, "evidence"}
+    assert [point.method for point in best(found)] == ["naive", EVIL, "full"]
+
+
+def test_an_interval_stands_around_its_point(rows: list[Row]) -> None:
+    (point,) = [one for one in points(rows[:6], "charged_flops") if one.method == "epic"]
+    assert (point.cost, point.quality) == (pytest.approx(0.2), 0.25)
+    assert (point.low, point.high) == (pytest.approx(0.2), pytest.approx(0.3))
+
+
+def test_a_panel_names_its_front_and_marks_every_point(rows: list[Row]) -> None:
+    found = points(rows[:6], "charged")
+    text = panel("t", COSTS["charged"], found, {"full": 0.9}, marks(["naive", "epic", "evidence"]))
+    Checked(text)
+    assert "naive (30.0%) → " in text
+    assert text.count('class="dot"') == 3
+    assert text.count('class="ring"') == 3
+
+
+def test_cells_sort_by_value_and_empty_ones_have_none() -> None:
+    text = table([("a", "about a")], [[Cell("1.0 of <3>", 1.0)], [Cell("-")]], [True, False])
+    assert '<tr class="front"><td data-v="1.0">1.0 of &lt;3&gt;</td>' in text
+    assert '<td data-v="">-</td>' in text
+
+
+def test_titles_are_escaped() -> None:
+    assert "<title>&lt;b&gt; &amp; c</title>" in page("<b> & c", [])
