@@ -66,6 +66,56 @@ def admit(
     _write(out, content, f"{_made_by(about)}\n{markdown(judged, Rule())}", as_json=as_json)
 
 
+def findings(
+    only: Annotated[str, typer.Option(metavar="A,B", help="Findings to look for again: a, b, c, d.")] = "a,b,c,d",
+    tasks: Annotated[
+        str, typer.Option(metavar="A,B", help="Tasks for a and b, separated by commas.")
+    ] = "sections,sections-twin,corpus-section",
+    fusion_tasks: Annotated[
+        str, typer.Option(metavar="A,B", help="Tasks for c: such as need other chunks.")
+    ] = "sections,corpus-section",
+    answers: Annotated[
+        Path | None, typer.Option("--from", metavar="FILE", help="For d: the .jsonl of answers of a quality run.")
+    ] = None,
+    n: Annotated[int, typer.Option("--n", min=1, metavar="N", help="Questions per task.")] = 50,
+    seed: Seed = 0,
+    model: Model = "bundled",
+    dtype: Dtype = "auto",
+    max_new_tokens: Tokens = 40,
+    threads: Threads = None,
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="JSON to write; .md and the measurements' .jsonl go beside it.")
+    ] = Path("findings.json"),
+    as_json: AsJson = False,
+) -> None:
+    """Look for the literature's findings again on any reader: confirmed or not, with figures.
+
+    a: the first tokens of every chunk dominate early key deviation. b: few chosen tokens stay chosen in all layers.
+    c: fused encoding is worth more than the selector, and its ablation. d: answers right by reuse and wrong by full
+    prefill, from a quality run. A run that was interrupted resumes.
+    """
+    from ragcache.evaluate import report
+    from ragcache.evaluate.findings import LETTERS, Looking, at_answers, markdown
+    from ragcache.evaluate.notes import Notes
+    from ragcache.model.decode import Sampling
+    from ragcache.rag import load_reader
+
+    letters = [known(letter, LETTERS) for letter in split(only)]
+    use_threads(threads)
+    reader = load_reader(model, dtype=dtype)
+    with progress() as shown:
+        look = Looking(reader, Notes(out.with_suffix(".jsonl")), Sampling(max_new_tokens=max_new_tokens), shown)
+        found = look.at_keys(letters, _examples(tasks, n, seed))
+        found += look.at_fusion(_examples(fusion_tasks, n, seed)) if "c" in letters else []
+        found += [at_answers(answers)] if "d" in letters and answers else []
+    if "d" in letters and not answers:
+        note("finding d is left out; name the answers of a quality run with --from")
+    about = report.meta(**report.about_reader(reader), tasks=tasks, fusion_tasks=fusion_tasks, n=n, seed=seed,
+                        answers=str(answers) if answers else None, max_new_tokens=max_new_tokens)  # fmt: skip
+    content = {"meta": about, "findings": [one.as_dict() for one in found]}
+    _write(out, content, f"{_made_by(about)}\n{markdown(found)}", as_json=as_json)
+
+
 def _examples(names: str | None, n: int, seed: int, *, twins: bool = False) -> "dict[str, Sequence[Example]]":
     """Questions by task; with `twins`, a task brings its twin."""
     from ragcache.evaluate.tasks import TASKS

@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 from ragcache import methods
 from ragcache.evaluate.contenders import Contender, contenders
-from ragcache.evaluate.journal import Journal
 from ragcache.evaluate.masked import View, answer
 from ragcache.evaluate.metrics import Interval, agrees, bootstrap, exact_match
+from ragcache.evaluate.notes import Notes
 from ragcache.evaluate.runs import Progress, Record, run
 from ragcache.evaluate.tasks import Example
 from ragcache.model.decode import Sampling
@@ -40,7 +40,7 @@ class Rule:
     random_share, random_below : float
         Random tokens recomputed at this share stay this far below full prefill.
     heads_charged, heads_below : float
-        The first tokens of every chunk, at this charge or less, stay this far below full prefill.
+        The first tokens of every chunk (EPIC), at this charge or less, stay this far below full prefill.
     control_loss : float
         What naive reuse still loses with the question blind to the chunks' first tokens, and with a reader trained half
         on chunks that see only themselves.
@@ -149,12 +149,13 @@ def judge(task: str, measured: Measured, rule: Rule, *, twin: bool, control: boo
     """
     full, loss = bootstrap(measured.scores["full"]), measured.lost("full", "naive")
     first = (_check("full prefill", full.mean >= rule.full, full), _beyond("naive loses", loss, rule.loss))
-    if full.mean < rule.full:
-        return Admission(task, len(measured.scores["full"]), "reader too weak", first)
     rest = _controls(measured, rule, control) if "blind full" in measured.scores else ()
     checks = (*first, *rest, *_plain(measured, rule))
-    if loss.mean <= rule.twin_loss or loss.low <= 0:
-        verdict: Verdict = "self-contained"
+    verdict: Verdict
+    if full.mean < rule.full:
+        verdict = "reader too weak"
+    elif loss.mean <= rule.twin_loss or loss.low <= 0:
+        verdict = "self-contained"
     elif not twin and rest and all(check.passed for check in checks):
         verdict = "needs other chunks"
     else:
@@ -241,58 +242,45 @@ class Admitting:
         tasks : mapping of str to sequence of Example
             Questions by task.
         """
-        journal = Journal(self.raw.with_suffix(".masked.jsonl"))
-        return [self._judged(name, tasks, journal) for name in tasks]
+        notes = Notes(self.raw.with_suffix(".masked.jsonl"))
+        return [self._judged(name, tasks, notes) for name in tasks]
 
-    def _judged(self, name: str, tasks: Mapping[str, Sequence[Example]], journal: Journal) -> Admission:
+    def _judged(self, name: str, tasks: Mapping[str, Sequence[Example]], notes: Notes) -> Admission:
         examples = tasks[name]
         records = self._run(self.reader, name, examples, self._field())
-        scores = {key: _scores(records, *who) for key, who in self._conditions().items()}
-        enough = fmean(scores["full"]) >= self.rule.full
-        if enough and fmean(scores["full"]) - fmean(scores["naive"]) >= self.rule.loss - 1e-9:
-            scores |= self._masked(name, examples, journal)
+        scores = {method: _scores(records, method) for method in ("full", "naive", "heads", "random")}
+        if fmean(scores["full"]) - fmean(scores["naive"]) >= self.rule.loss - 1e-9:
+            scores |= self._masked(name, examples, notes)
             scores |= self._beside("twin", self.reader, f"{name}-twin", tasks.get(f"{name}-twin", ()))
             if self.control is not None:
                 scores |= self._beside("control", self.control, name, examples)
-        heads = [r.charged for r in _of(records, "epic", self.rule.heads_charged) if r.charged is not None]
+        heads = [r.charged for r in _of(records, "heads") if r.charged is not None]
         measured = Measured(scores, fmean(heads or [0.0]), _same(records), _end_tokens(self.reader, examples))
         return judge(name, measured, self.rule, twin=name.endswith("-twin"), control=self.control is not None)
 
     def _field(self) -> list[Contender]:
-        again = Contender(methods.find("epic"), 1.0)
-        return [
-            *contenders(["full", "naive", "random"], (self.rule.random_share,), self.seeds, controls=()),
-            *contenders(["epic"], (self.rule.heads_charged,), controls=()),
-            again,
-        ]
-
-    def _conditions(self) -> dict[str, tuple[str, float | None]]:
-        return {
-            "full": ("full", None),
-            "naive": ("naive", None),
-            "random": ("random", self.rule.random_share),
-            "heads": ("epic", self.rule.heads_charged),
-        }
+        rows = contenders(["full", "naive", "heads", "random"], (self.rule.random_share,), self.seeds, controls=())
+        return [*rows, Contender(methods.find("epic"), 1.0)]
 
     def _beside(self, label: str, reader: Reader, name: str, examples: Sequence[Example]) -> dict[str, list[float]]:
         """Full prefill and naive reuse, by another reader or on another task."""
         if not examples:
             return {}
         records = self._run(reader, name, examples, contenders(["full", "naive"], (), controls=()))
-        return {f"{label} {which}": _scores(records, which, None) for which in ("full", "naive")}
+        return {f"{label} {which}": _scores(records, which) for which in ("full", "naive")}
 
     def _run(self, reader: Reader, name: str, examples: Sequence[Example], field: list[Contender]) -> list[Record]:
         return run(reader, {name: examples}, field, self.raw,
                    max_new_tokens=self.sampling.max_new_tokens, progress=self.progress)  # fmt: skip
 
-    def _masked(self, name: str, examples: Sequence[Example], journal: Journal) -> dict[str, list[float]]:
+    def _masked(self, name: str, examples: Sequence[Example], notes: Notes) -> dict[str, list[float]]:
         """The question blind to the chunks' first tokens."""
         views = {"blind full": View(blind=True), "blind naive": View(alone=True, blind=True)}
         found: dict[str, list[float]] = {key: [] for key in views}
         for done, example in enumerate(examples, 1):
             for key, view in views.items():
                 parts = (self.reader.fingerprint, *_asked(example), repr(view), repr(self.sampling))
-                text = journal.recall(parts, self._answering(example, view))
+                text = notes.recall(parts, self._answering(example, view))
                 found[key].append(exact_match(text, example.answers))
             self.progress(f"{name}: blind", done, len(examples))
         return found
@@ -308,21 +296,21 @@ def _asked(example: Example) -> tuple[str, ...]:
     return (example.id, example.question, *example.chunks)
 
 
-def _of(records: Sequence[Record], method: str, recompute: float | None) -> list[Record]:
-    return [record for record in records if (record.method, record.recompute) == (method, recompute)]
+def _of(records: Sequence[Record], method: str) -> list[Record]:
+    return [record for record in records if record.method == method]
 
 
-def _scores(records: Sequence[Record], method: str, recompute: float | None) -> list[float]:
+def _scores(records: Sequence[Record], method: str) -> list[float]:
     """Exact match by question in order of the ids, averaged over seeds."""
     by_id: dict[str, list[float]] = {}
-    for record in _of(records, method, recompute):
+    for record in _of(records, method):
         by_id.setdefault(record.id, []).append(record.em)
     return [fmean(by_id[name]) for name in sorted(by_id)]
 
 
 def _same(records: Sequence[Record]) -> float:
-    full = {record.id: record.answer for record in _of(records, "full", None)}
-    return fmean(agrees(record.answer, full[record.id]) for record in _of(records, "epic", 1.0))
+    full = {record.id: record.answer for record in _of(records, "full")}
+    return fmean(agrees(record.answer, full[record.id]) for record in _of(records, "epic"))
 
 
 def _end_tokens(reader: Reader, examples: Sequence[Example]) -> int:

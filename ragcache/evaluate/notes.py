@@ -5,12 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import xxhash
-
 from ragcache.errors import InvalidArgument
+from ragcache.evaluate.records import digest
 
 
-class Journal:
+class Notes:
     """JSON lines by key; each line is written once and never changed.
 
     Parameters
@@ -42,7 +41,10 @@ class Journal:
                 file.truncate(whole)
 
     def __contains__(self, parts: tuple[str, ...]) -> bool:
-        return _digest(parts) in self._known
+        return digest(*parts) in self._known
+
+    def __getitem__(self, parts: tuple[str, ...]) -> Any:
+        return self._known[digest(*parts)]
 
     def recall(self, parts: tuple[str, ...], measure: Callable[[], Any]) -> Any:
         """What was measured under these parts, measured now if it never was.
@@ -54,15 +56,12 @@ class Journal:
         measure : callable
             Gives something that JSON can hold.
         """
-        key = _digest(parts)
+        key = digest(*parts)
         if key not in self._known:
             value = measure()
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            with self._path.open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps({"key": key, "value": value}, ensure_ascii=False) + "\n")
+            line = json.dumps({"key": key, "value": value}, ensure_ascii=False) + "\n"
+            with self._path.open("ab", buffering=0) as file:  # in one write, so that two runs may share the file
+                file.write(line.encode())
             self._known[key] = value
         return self._known[key]
-
-
-def _digest(parts: tuple[str, ...]) -> str:
-    return xxhash.xxh3_128_hexdigest("\0".join(parts).encode("utf-8", "surrogatepass"))

@@ -1,0 +1,81 @@
+"""Answers that reuse gets right and full prefill wrong: full prefill is a reference, not an upper bound."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import comb
+from typing import Any
+
+from ragcache.evaluate.findings.finding import Finding, shown
+from ragcache.evaluate.metrics import bootstrap
+from ragcache.evaluate.runs import Record
+from ragcache.evaluate.tasks import Example
+
+Who = tuple[str, str, float | None]  # task, method, recompute
+
+
+def finding(records: Sequence[Record], examples: Mapping[str, Example] | None = None) -> Finding:
+    """Finding d, from a quality run's answers.
+
+    Parameters
+    ----------
+    records : sequence of Record
+        With full prefill's answer to every question; of random selection the first seed counts.
+    examples : mapping of str to Example, optional
+        Questions by id, to be listed with what was asked.
+    """
+    full = {(r.task, r.id): r for r in records if r.method == "full"}
+    groups: dict[Who, list[Record]] = {}
+    for r in records:
+        if r.method != "full" and r.seed == 0 and (r.task, r.id) in full:
+            groups.setdefault((r.task, r.method, r.recompute), []).append(r)
+    rows = [_row(who, group, full) for who, group in groups.items()]
+    listed = [_case(r, full[r.task, r.id], examples or {}) for r in _gained(groups.values(), full)]
+    questions = {(case["task"], case["id"]) for case in listed}
+    wrong = [key for key, r in full.items() if r.em < 1]
+    gained, lost = (sum(row[which] for row in rows) for which in ("gained", "lost"))
+    because = (
+        f"{len(questions)} of the {len(wrong)} questions that full prefill gets wrong (of {len(full)}) are answered "
+        f"right by some row; {gained} answers gained, {lost} lost over all rows. A loss against full prefill is a net "
+        "figure."
+    )
+    return Finding("d", "Answers right by reuse and wrong by full prefill", "FusionRAG 2601.12904, InfoFlow 2603.05353",
+                   "counted", because, tuple(rows), tuple(listed))  # fmt: skip
+
+
+def sign_test(gained: int, lost: int) -> float:
+    """Two-sided exact binomial probability of a split at least this uneven, if gains and losses were equally likely."""
+    n, k = gained + lost, min(gained, lost)
+    return min(1.0, 2 * sum(comb(n, i) for i in range(k + 1)) / (1 << n))
+
+
+def _row(who: Who, group: Sequence[Record], full: Mapping[tuple[str, str], Record]) -> dict[str, Any]:
+    pairs = [(r.em, full[r.task, r.id].em) for r in group]
+    gained, lost = sum(a > b for a, b in pairs), sum(a < b for a, b in pairs)
+    task, method, recompute = who
+    return {
+        "task": task,
+        "method": method,
+        "recompute": recompute,
+        "n": len(pairs),
+        "gained": gained,
+        "lost": lost,
+        "gained share": shown(bootstrap([float(a > b) for a, b in pairs])),
+        "sign test p": sign_test(gained, lost),
+    }
+
+
+def _gained(groups: Iterable[Sequence[Record]], full: Mapping[tuple[str, str], Record]) -> list[Record]:
+    return [r for group in groups for r in group if r.em > full[r.task, r.id].em]
+
+
+def _case(r: Record, reference: Record, examples: Mapping[str, Example]) -> dict[str, Any]:
+    asked = examples.get(r.id)
+    return {
+        "task": r.task,
+        "id": r.id,
+        "method": r.method,
+        "recompute": r.recompute,
+        "question": asked.question if asked else None,
+        "answer": r.answer,
+        "full prefill": reference.answer,
+        "expected": asked.answers[-1] if asked else None,
+    }

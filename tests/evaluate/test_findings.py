@@ -1,0 +1,303 @@
+import itertools
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from conftest import byte_tokenizer, tiny_model
+from numpy.typing import NDArray
+from ragcache_cli.main import app
+from typer.testing import CliRunner
+
+from ragcache.encode import Fused
+from ragcache.engine import Engine
+from ragcache.errors import InvalidArgument
+from ragcache.evaluate.findings import Finding, at_answers, deviation, fusion, markdown, reversals
+from ragcache.evaluate.findings.company import KINDS, Kind, Pool, documents
+from ragcache.evaluate.findings.deviation import at_heads, chosen, deviations, kept
+from ragcache.evaluate.findings.fusion import FULL, NAIVE, PREFIXED, Ablation, Cell
+from ragcache.evaluate.masked import Reading, View
+from ragcache.evaluate.notes import Notes
+from ragcache.evaluate.runs import Record
+from ragcache.evaluate.tasks import TASKS, Example
+from ragcache.index import Index
+from ragcache.model.decode import Sampling
+from ragcache.model.reader import Reader
+from ragcache.segments import Prompt, Template
+
+TEXTS = ("This page is about Tide.", "It is based in Oslo.", "It is led by Mara Voss.", "Otter crosses the sound.")
+
+
+class Letters:
+    """Stands in for the sentence embedder: letter frequencies."""
+
+    name = "letters"
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        counts = np.array([[text.lower().count(chr(c)) for c in range(97, 123)] for text in texts], dtype=np.float32)
+        return counts / np.linalg.norm(counts, axis=1, keepdims=True)
+
+
+def laid_out(reader: Reader, texts: Sequence[str] = TEXTS) -> Prompt:
+    template = Template(reader.tokenizer)
+    return template.prompt([template.chunk(text, text) for text in texts], "Where is Tide?")
+
+
+def examples(count: int = 2) -> list[Example]:
+    return [Example(f"sections-{i}", "sections", (f"Page {i}.", *TEXTS), f"Where is Tide {i}?", ("Oslo",), (0,)) for i in range(count)]  # noqa: E501
+
+
+# -- a and b: where keys deviate
+
+
+def test_deviation_is_the_distance_between_two_stock_forwards(reader: Reader) -> None:
+    prompt = laid_out(reader)
+    full, alone = Reading(reader, prompt, View()), Reading(reader, prompt, View(alone=True))
+    first, end = prompt.slots[1], prompt.slots[len(TEXTS) + 1]
+    apart = [
+        ((a.keys - b.keys)[0, :, first:end] ** 2).sum(-1).mean(0)
+        for a, b in zip(full._cache.layers, alone._cache.layers, strict=True)
+    ]
+    assert torch.allclose(deviations(reader, prompt, "alone"), torch.stack(apart), atol=1e-3, rtol=1e-3)
+
+
+def test_only_what_stands_behind_its_own_past_does_not_deviate(reader: Reader) -> None:
+    prompt = laid_out(reader)
+    first = len(prompt.segments[1])
+    moved = deviations(reader, prompt, "prefixed")
+    assert float(moved[:, :first].max()) < 1e-6 < 1e-3 < float(moved[1:, first:].min(0).values.max())
+    assert float(deviations(reader, prompt, "alone")[1:, :first].max()) > 1e-3
+    assert float(moved[0].max()) < 1e-6
+
+
+def test_shares_at_chunk_heads_of_made_up_deviation() -> None:
+    offsets = torch.tensor([0, 1, 2, 3, 4] * 4)  # four chunks of five tokens
+    moved = torch.stack([torch.zeros(20), torch.ones(20), torch.where(offsets == 0, 10.0, 0.5)])
+    found = at_heads(moved, offsets, heads=1, share=0.2)
+    assert found["chance"] == pytest.approx(0.2)
+    assert found["mass"] == [None, pytest.approx(0.2), pytest.approx(40 / 48)]
+    assert found["chosen"] == [None, 0.25, 1.0]  # all alike: the first four tokens, one of them a head
+
+
+def test_what_stays_chosen_of_made_up_deviation() -> None:
+    moved = torch.zeros(4, 20)
+    moved[1, [0, 1, 2, 3]] = 1
+    moved[2, [1, 2, 3, 4]] = 1
+    moved[3, [3, 4, 5, 1]] = 1
+    found = kept(moved, share=0.2)
+    assert found["all"] == 0.5  # tokens 1 and 3
+    assert found["with_first"] == [None, 1.0, 0.75, 0.5]
+    assert found["chance"] == pytest.approx(0.2**2)
+    assert kept(torch.zeros(2, 20))["all"] is None
+
+
+def test_independent_choices_have_in_common_what_chance_says() -> None:
+    torch.manual_seed(0)
+    found = [kept(torch.rand(2, 100), share=0.15) for _ in range(400)]
+    assert np.mean([one["all"] for one in found]) == pytest.approx(found[0]["chance"], abs=0.02)
+
+
+def test_at_least_one_token_is_chosen() -> None:
+    assert chosen(torch.tensor([[0.0, 3.0, 1.0]]), 0.1).tolist() == [[1]]
+
+
+@pytest.mark.parametrize(
+    ("mass", "all_layers", "verdicts"),
+    [(0.8, 0.1, ["confirmed"] * 2), (0.4, 0.35, ["partly"] * 2), (0.1, 0.9, ["not confirmed"] * 2)],
+)
+def test_verdicts_on_deviation(mass: float, all_layers: float, verdicts: list[str]) -> None:
+    one = {
+        "heads": {"mass": [None, mass], "chosen": [None, mass], "chance": 0.1},
+        "kept": {"all": all_layers, "chance": 0.01, "with_first": [None, 1.0]},
+    }
+    found: deviation.Deviations = {("sections", "alone"): [one] * 5, ("sections", "prefixed"): [one] * 5}
+    made = [deviation.heads_finding(found), deviation.kept_finding(found)]
+    assert [finding.verdict for finding in made] == verdicts
+    assert [row["layer"] for row in made[0].rows] == [1, 1]
+    assert [row["layer"] for row in made[1].rows] == [1, "all"] * 2
+
+
+# -- c: fusing
+
+
+@pytest.fixture
+def pool() -> Pool:
+    return Pool([["a b c", "a b d", "shared"], ["shared", "x y z", "x y"]], Letters())  # type: ignore[arg-type]
+
+
+def near(pool: Pool, kind: Kind, text: str, count: int) -> Sequence[str]:
+    return pool.company(kind, {text: text for text in pool.texts})(text, count)
+
+
+def test_each_kind_of_company(pool: Pool) -> None:
+    assert pool.texts == ["a b c", "a b d", "shared", "x y z", "x y"]
+    assert near(pool, "similar", "x y", 1) == ["x y z"]
+    assert near(pool, "document", "shared", 2) == ["a b c", "a b d"]
+    assert near(pool, "document", "a b d", 5) == ["a b c"]
+    assert near(pool, "document", "x y z", 2) == []  # the shared text belongs to the first document
+    assert near(pool, "itself", "x y", 3) == ["x y"] * 3
+    drawn = near(pool, "random", "x y", 3)
+    assert drawn == near(pool, "random", "x y", 3)
+    assert len(set(drawn)) == 3
+    assert "x y" not in drawn
+
+
+def test_random_company_is_uniform(pool: Pool) -> None:
+    texts = [f"text {i}" for i in range(60)]
+    drawn = [other for text in texts for other in near(Pool([texts], Letters()), "random", text, 10)]  # type: ignore[arg-type]
+    counts = [drawn.count(text) for text in texts]
+    assert (min(counts) > 0, max(counts) < 25) == (True, True)
+
+
+def test_documents_are_pages_of_the_corpus_or_the_chunks_of_a_question() -> None:
+    pages = documents(TASKS["corpus-section"].examples(4, 0))
+    assert all(page[0].startswith("# ") and not any(t.startswith("# ") for t in page[1:]) for page in pages)
+    assert documents(examples()) == [list(example.chunks) for example in examples()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_chunks_are_encoded_behind_their_company(kind: Kind, reader: Reader, index: Index) -> None:
+    made = Ablation(reader, Letters(), None, None, lambda *_: None)  # type: ignore[arg-type]
+    pool = Pool([TEXTS], Letters())  # type: ignore[arg-type]
+    ids = made._fill("sections", index, pool, kind, [Cell(kind, 2)])
+    text = TEXTS[2]
+    chunk = index.chunks([ids[text]])[0]
+    stored = index.load(chunk, Fused(2), None).kv
+    prefix = reader.encode(index.prefix_segment.token_ids)
+    passed = [reader.encode(index.loose(t).segment.token_ids, (prefix,)) for t in near(pool, kind, text, 2)]
+    expected = reader.encode(chunk.segment.token_ids, (prefix, *passed))
+    assert len(passed) == 2
+    assert stored is not None
+    assert stored.start == expected.start
+    assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(stored.layers, expected.layers, strict=True))
+
+
+def ablation(reader: Reader, path: Path) -> Ablation:
+    return Ablation(reader, Letters(), Notes(path), Sampling(max_new_tokens=2), lambda *_: None)  # type: ignore[arg-type]
+
+
+def test_every_cell_answers_every_question_once(
+    reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = ablation(reader, tmp_path / "f.jsonl").measure({"sections": examples(1)})
+    cells = found["sections"]
+    assert len(cells) == len(fusion.PLAIN) + len(KINDS) * (4 * 2 + 2)
+    assert {len(scores) for scores in cells.values()} == {1}
+    monkeypatch.setattr(Engine, "answer", lambda *_, **__: pytest.fail("answered again"))
+    assert ablation(reader, tmp_path / "f.jsonl").measure({"sections": examples(1)}) == found
+
+
+def scores(**means: float) -> dict[Cell, list[float]]:
+    """200 questions; every cell scores as its selector and company say."""
+    cells = [*fusion.PLAIN, *(cell for kind in KINDS for cell in fusion.with_company(kind))]
+    level = {cell: means.get(f"{cell.company}_{cell.selector}", means.get(cell.company, 0.3)) for cell in cells}
+    return {cell: [1.0] * round(200 * m) + [0.0] * (200 - round(200 * m)) for cell, m in level.items()}
+
+
+def test_the_ladder_tells_encoding_and_selector_apart() -> None:
+    won = fusion.ladder_finding({"sections": scores(full=0.9, none_deviation=0.3, similar_deviation=0.8, similar_question=0.85)})  # noqa: E501
+    assert won.verdict == "confirmed"
+    row = won.rows[0]
+    assert (row["neighbours"], row["n"]) == ("10 similar", 200)
+    assert [row[name][:5] for name in ("fusing adds", "the selector adds", "difference")] == ["0.500", "0.050", "0.450"]
+    lost = {"sections": scores(none_deviation=0.3, similar_deviation=0.35, similar_question=0.8, document_deviation=0.9, document_question=0.9)}  # noqa: E501
+    assert fusion.ladder_finding(lost).verdict == "partly"
+    assert fusion.ladder_finding({"sections": scores()}).verdict == "not confirmed"
+
+
+def test_the_ablation_says_whose_company_helps() -> None:
+    made = fusion.ablation_finding({"sections": scores(full=0.9, naive=0.3, none=0.3, similar=0.6)})
+    assert made.verdict == "confirmed"
+    by = {(row["neighbours"], row["count"], row["recompute"]): row for row in made.rows}
+    assert by["similar", 10, 0.0]["recovered"] == pytest.approx(0.5)
+    assert by["naive", 0, 0.0]["recovered"] == pytest.approx(0.0)
+    assert by["full", 0, 0.0]["score"] == pytest.approx(0.9)
+    assert fusion.ablation_finding({"sections": scores(similar=0.6, random=0.6)}).verdict == "partly"
+    assert fusion.ablation_finding({"sections": scores()}).verdict == "not confirmed"
+    assert {FULL, NAIVE, PREFIXED} <= set(scores())
+
+
+# -- d: reversals
+
+
+def test_the_sign_test_is_the_share_of_outcomes_at_least_as_uneven() -> None:
+    for gained, lost in [(0, 5), (1, 6), (3, 3), (8, 1)]:
+        outcomes = [sum(flips) for flips in itertools.product((0, 1), repeat=gained + lost)]
+        uneven = [x for x in outcomes if abs(2 * x - (gained + lost)) >= abs(gained - lost)]
+        assert reversals.sign_test(gained, lost) == pytest.approx(len(uneven) / len(outcomes))
+    assert reversals.sign_test(0, 0) == 1
+
+
+def record(method: str, number: int, em: float, **more: Any) -> Record:
+    about = {"recompute": None, "seed": 0, "f1": em, "charged": None, "charged_flops": 1.0, "ttft_ms": 1.0}
+    return Record(key=f"{method} {number} {more}", task="sections", id=f"sections-0-{number}", method=method,
+                  answer=f"{method}'s", em=em, **(about | more))  # fmt: skip
+
+
+def test_gains_and_losses_are_counted_and_gains_listed() -> None:
+    full = [record("full", i, float(i > 1)) for i in range(6)]
+    ours = [record("naive", i, float(i not in (1, 3, 4))) for i in range(6)]
+    other_seed = [record("naive", i, 1.0, seed=1) for i in range(6)]
+    made = reversals.finding([*full, *ours, *other_seed], {"sections-0-0": examples(1)[0]})
+    (row,) = made.rows
+    assert (row["n"], row["gained"], row["lost"]) == (6, 1, 2)
+    (case,) = made.listed
+    assert (case["id"], case["answer"], case["full prefill"]) == ("sections-0-0", "naive's", "full's")
+    assert (case["question"], case["expected"]) == ("Where is Tide 0?", "Oslo")
+    assert "1 of the 2 questions" in made.because
+
+
+def test_answers_without_full_prefill_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "q.jsonl").write_text(json.dumps(vars(record("naive", 0, 1.0))) + "\n")
+    with pytest.raises(InvalidArgument, match=r"q\.jsonl holds no answers by full prefill"):
+        at_answers(tmp_path / "q.jsonl")
+
+
+# -- notes and pages
+
+
+def test_notes_outlive_a_kill_and_refuse_other_files(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "n.jsonl"
+    notes = Notes(path)
+    assert notes.recall(("a", "b"), lambda: [1, None]) == [1, None]
+    assert notes.recall(("ab",), lambda: 2.5) == 2.5
+    path.write_text(path.read_text() + '{"key": "ha')
+    again = Notes(path)
+    assert again.recall(("a", "b"), lambda: pytest.fail("measured again")) == [1, None]
+    assert (("ab",) in again, ("c",) in again, path.read_text().count("\n")) == (True, False, 2)
+    path.write_text("dear diary\n")
+    with pytest.raises(InvalidArgument, match=r"line 1 of .*n\.jsonl"):
+        Notes(path)
+
+
+def test_a_page_has_a_section_per_finding() -> None:
+    rows = ({"task": "a|b", "share": 0.12345, "none": None},)
+    page = markdown([Finding("x", "Claims", "a paper", "partly", "so it is.", rows, rows * 20)], listed=3)
+    assert "## x. Claims" in page
+    assert "From a paper. **Partly**: so it is." in page
+    assert page.count("| a\\|b | 0.123 | - |") == 4
+    assert "The first 3 of 20 cases" in page
+
+
+def test_findings_writes_json_and_page_and_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, out, raw = tmp_path / "model", tmp_path / "docs" / "f.json", tmp_path / "q.jsonl"
+    tiny_model("llama", max_position_embeddings=8192).save_pretrained(model)
+    byte_tokenizer().save_pretrained(model)
+    random.seed(0)
+    raw.write_text("".join(json.dumps(vars(record(m, 0, e))) + "\n" for m, e in (("full", 0.0), ("naive", 1.0))))
+    options = ["--tasks", "sections", "--n", "1", "--model", str(model), "--from", str(raw), "--out", str(out)]
+    call = ["bench", "findings", "--only", "a,b,d", *options, "--json"]
+    result = CliRunner().invoke(app, call)
+    assert result.exit_code == 0, result.output
+    content = json.loads(out.read_text())
+    assert json.loads(result.stdout) == content
+    assert [one["letter"] for one in content["findings"]] == ["a", "b", "d"]
+    assert content["findings"][2]["listed"][0]["id"] == "sections-0-0"
+    assert out.with_suffix(".md").read_text().count("\n## ") == 3
+    monkeypatch.setattr(deviation, "deviations", lambda *_: pytest.fail("measured again"))
+    assert CliRunner().invoke(app, call).exit_code == 0
+    assert CliRunner().invoke(app, ["bench", "findings", "--only", "z"]).exit_code == 2
