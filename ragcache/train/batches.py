@@ -12,7 +12,7 @@ from ragcache.train.prompts import draw_wording
 from ragcache.train.worlds import Context, Level
 
 _REACH = ("full", "prefixed", "alone")
-_BELOW, _MOST = 5, 28  # levels to look back, questions in a row
+_BELOW, _MOST = 8, 28  # levels to look back, questions in a row
 _BRANCH = 10_000  # segment numbers: 0 the prefix, 1.. the chunks, _BRANCH.. the questions, -1 padding
 
 
@@ -141,10 +141,10 @@ class Questions:
         self._ready: list[list[Row]] = []
 
     def next(self, levels: tuple[Level, ...], current: int) -> Batch:
-        """Return a batch; three rows in five at `levels[current]`, the others up to `_BELOW` levels below."""
+        """Return a batch; seven rows in eight at `levels[current]`, the others up to `_BELOW` levels below."""
         if not self._ready:
             low = max(0, current - _BELOW)
-            rows = [self._row(levels[current if self._rng.random() < 0.6 else self._rng.randint(low, current)])
+            rows = [self._row(levels[current if self._rng.random() < 0.88 else self._rng.randint(low, current)])
                     for _ in range(max(16, 12 * self._tokens // levels[current].tokens))]  # fmt: skip
             self._ready = _bucket(rows, self._tokens)
             self._rng.shuffle(self._ready)

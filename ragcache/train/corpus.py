@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from ragcache.bundled import CorpusQuestion
+from ragcache.train.idle import idle_sentence
 from ragcache.train.names import MONTH, Names
 from ragcache.train.relations import BY_SUBJECT, Relation
-from ragcache.train.worlds import idle_sentence
 
 _PAGES = {"project": 24, "product": 16, "site": 14, "policy": 14}
 _ON_PAGE = {"project": ("budget", "code", "start"), "product": ("price", "colour"),

@@ -2,8 +2,10 @@
 
 import random
 from dataclasses import dataclass, field
+from random import Random
 
-from ragcache.train.names import COLOUR, MATERIAL, MONTH, ROOM, THING, TOPIC, Names
+from ragcache.train.idle import idle_sentence
+from ragcache.train.names import Names
 from ragcache.train.relations import BY_SUBJECT, RELATIONS, Relation
 
 UNKNOWN = "The notes do not say."
@@ -44,7 +46,9 @@ class Level:
     alike : float
         Share of names that share a word with another one.
     least : int
-        Words in a chunk of these families, at least.
+        Words in a chunk of these families, at least; the idle sentences stand before the fact first.
+    subjects : int
+        Subjects, meanings, states or units to tell apart; 0 draws a number each time.
     """
 
     entities: tuple[int, int] = (3, 5)
@@ -62,6 +66,7 @@ class Level:
     bindings: float = 0.0
     alike: float = 0.0
     least: int = 0
+    subjects: int = 0
 
 
 @dataclass
@@ -104,26 +109,6 @@ class _Fact:
 def plain_of(form: str) -> str:
     """A phrasing for a noun phrase, which brings its own article."""
     return form.replace("the {s}", "{s}")
-
-
-def idle_sentence(rng: random.Random) -> str:
-    """Return a sentence which answers nothing."""
-    who = rng.choice(("The team", "Somebody", "A visitor", "The night shift", "One of the guests", "Nobody",
-                      "The board", "A neighbour", "The committee", "An old friend", "Everyone",
-                      "The new intern"))  # fmt: skip
-    did = rng.choice((
-        "had lunch", "left early", "asked for more coffee", "looked at the plans", "talked about the weather",
-        f"painted a door {rng.choice(COLOUR)}", f"lost a {rng.choice(THING)}", f"cleaned the {rng.choice(ROOM)}",
-        f"ordered some {rng.choice(MATERIAL)}", "read the minutes", "waited for the train", "closed the windows",
-        f"mentioned the {rng.choice(TOPIC).lower()} forms", "was pleased with the results", "took a long break",
-    ))  # fmt: skip
-    when = rng.choice(("today", "last week", f"in {rng.choice(MONTH)}", "again", "on Tuesday",
-                       "after the meeting", "before noon", "as usual", "for a while", "without a word"))  # fmt: skip
-    plain = ("The meeting took an hour.", "It rained for a while.", "The street was quiet.",
-             "More details will follow.", "The report was short.", "There were few questions.",
-             "The work goes on as planned.", "Minutes were taken.", "The next review is open.",
-             "All changes are kept on file.")  # fmt: skip
-    return rng.choice(plain) if rng.random() < 0.25 else f"{who} {did} {when}."
 
 
 class World:
@@ -170,8 +155,14 @@ class World:
 
     # -- how it is told -----------------------------------------------------------------------------------------
     def form(self, forms: tuple[str, ...]) -> str:
-        """One of the phrasings in use."""
-        return self.rng.choice(forms[: self.level.forms])
+        """One of the phrasings in use; one draw however many there are, so that twins stay alike."""
+        used = forms[: self.level.forms]
+        return used[int(self.rng.random() * len(used))]
+
+    def among(self, low: int, high: int) -> int:
+        """How many subjects to tell apart."""
+        drawn = self.rng.randint(low, high)
+        return self.level.subjects or drawn
 
     def _titled(self, sentences: list[str]) -> list[str]:
         """Now and then a title above, or a list."""
@@ -206,7 +197,7 @@ class World:
                     self._note(fact, "fact")
                     said = self.form(fact.relation.says).format(s=fact.subject, o=fact.value)
                     sentences += self._padded(said, self.level.filler * 0.6)
-            self.units.append([self._titled(sentences)])
+            self.units.append([self._titled(self._filled(sentences))])
 
     def tell_in_sections(self, facts: list[_Fact], twin: bool = False) -> None:
         """Only a section's first chunk names the subject (`twin`: every chunk does)."""
@@ -251,11 +242,20 @@ class World:
     def tell(self, stream: int, sentence: str) -> tuple[int, int]:
         """Append a chunk with `sentence` among idle ones; return its place."""
         idle = self.level.filler
-        sentences = self._padded(sentence[0].upper() + sentence[1:], idle)
-        while len(" ".join(sentences).split()) < self.level.least:
-            sentences.insert(self.rng.randint(0, len(sentences)), idle_sentence(self.rng))
-        self.units[stream].append(sentences)
+        self.units[stream].append(self._filled(self._padded(sentence[0].upper() + sentence[1:], idle)))
         return stream, len(self.units[stream]) - 1
+
+    def _filled(self, sentences: list[str]) -> list[str]:
+        """At least as many words as the level wants."""
+        rng = Random(self.rng.random())  # of its own: a twin's sentences are longer
+        while len(" ".join(sentences).split()) < self.level.least:
+            sentences.insert(0 if rng.random() < 0.7 else len(sentences), idle_sentence(rng))
+        return sentences
+
+    @property
+    def size(self) -> int:
+        """Chunks so far."""
+        return sum(len(unit) for unit in self.units)
 
     # -- what is asked ------------------------------------------------------------------------------------------
     def ask(self, fact: _Fact) -> Question:
@@ -269,7 +269,7 @@ class World:
 
     def _asked(self, r: Relation, subject: str) -> str:
         unseen = self.held and r.unseen and self.rng.random() < 0.3
-        return self.rng.choice(r.unseen if unseen else r.asks[: self.level.forms]).format(s=subject)
+        return self.form(r.unseen if unseen else r.asks).format(s=subject)
 
     def ask_twice(self) -> list[Question]:
         """Questions whose answer takes two facts: where the lead of X lives."""

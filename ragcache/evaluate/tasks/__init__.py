@@ -1,28 +1,51 @@
-"""The benchmark's questions: generated look-ups with held-out names, and the demo corpus."""
+"""The benchmark's questions: generated notes with held-out names, and the demo corpus."""
 
 from typing import Protocol
 
 from ragcache.evaluate.tasks.corpus import Corpus
 from ragcache.evaluate.tasks.example import Example
-from ragcache.evaluate.tasks.facts import Facts
+from ragcache.evaluate.tasks.generated import Binding, Lookup
 from ragcache.evaluate.tasks.sections import Sections
-from ragcache.evaluate.tasks.twohop import TwoHop
+from ragcache.evaluate.tasks.trace import Trace
 
-__all__ = ["TASKS", "Corpus", "Example", "Facts", "Sections", "Task", "TwoHop"]
+__all__ = ["TASKS", "Binding", "Corpus", "Example", "Lookup", "Sections", "Task", "Trace"]
 
 
 class Task(Protocol):
     """A frozen dataclass of sizes which makes examples."""
+
+    @property
+    def needs(self) -> bool:
+        """Whether the answer is meant to need another chunk than the one it stands in."""
 
     def examples(self, n: int, seed: int = 0) -> list[Example]:
         """Return `n` examples, the same for the same `seed`."""
 
 
 TASKS: dict[str, Task] = {
-    "facts": Facts(),
-    "twohop": TwoHop(),
     "sections": Sections(),
     "sections-twin": Sections(twin=True),
+    "pronouns": Binding("pronouns"),
+    "pronouns-twin": Binding("pronouns", twin=True),
+    "labels": Binding("labels"),
+    "labels-twin": Binding("labels", twin=True),
+    "shifts": Binding("shifts"),
+    "shifts-twin": Binding("shifts", twin=True),
+    "units": Binding("units"),
+    "units-twin": Binding("units", twin=True),
+    "facts": Lookup("facts"),
+    "needles": Lookup("needles"),
+    "multivalue": Lookup("multivalue"),
+    "counting": Lookup("counting"),
+    "tracking": Lookup("tracking"),
+    "twohop": Lookup("twohop"),
+    "threehop": Lookup("threehop"),
+    "exceptions": Lookup("exceptions"),
+    "moves": Lookup("moves"),
+    "comparing": Lookup("comparing"),
+    "yesno": Lookup("yesno"),
+    "unknown": Lookup("unknown"),
+    "trace": Trace(),
     "corpus-one-hop": Corpus("one-hop"),
     "corpus-two-hop": Corpus("two-hop"),
     "corpus-section": Corpus("section"),

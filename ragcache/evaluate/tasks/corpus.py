@@ -25,6 +25,11 @@ class Corpus:
     chunks: int = 8
     documents: int = 3
 
+    @property
+    def needs(self) -> bool:
+        """Whether the answer is meant to need another chunk."""
+        return self.kind == "section"
+
     def examples(self, n: int, seed: int = 0) -> list[Example]:
         """Return `n` examples, at most as many as there are questions of this kind."""
         asked = [q for q in questions() if q.kind == self.kind]
@@ -36,7 +41,8 @@ class Corpus:
         chunks = self._pages(rng, q, documents) if self.kind == "section" else self._mixed(rng, q, documents)
         own = set(documents[q.sources[0]]) if self.kind == "section" else set(chunks)
         gold = tuple(i for i, c in enumerate(chunks) if c in own and any(e in c for e in q.evidence))
-        return Example(q.id, f"corpus-{self.kind}", tuple(chunks), q.question, q.accepted, gold)
+        gap = gold[-1] - gold[0] if self.kind == "section" else None
+        return Example(q.id, f"corpus-{self.kind}", tuple(chunks), q.question, q.accepted, gold, gap)
 
     def _pages(self, rng: random.Random, q: CorpusQuestion, documents: dict[str, list[str]]) -> list[str]:
         folder = q.sources[0].split("/")[0]

@@ -9,9 +9,9 @@ import random
 from dataclasses import dataclass
 
 from ragcache.evaluate.tasks.example import Example
+from ragcache.train.idle import idle_sentence
 from ragcache.train.names import Names
 from ragcache.train.relations import BY_SUBJECT, Relation
-from ragcache.train.worlds import idle_sentence
 
 _KINDS = ("project", "product", "site", "policy", "company")
 _WORDS = 26  # more than 30 of the bundled reader's tokens
@@ -30,6 +30,8 @@ class Sections:
         Facts per section, one chunk each (products, sites and policies may have fewer).
     between : int
         Self-contained chunks about people, interleaved.
+    fill : float
+        Share of facts with an idle chunk before them, which widens the gap to the header.
     twin : bool
         State every fact in full.
     """
@@ -37,12 +39,18 @@ class Sections:
     subjects: int = 3
     attributes: int = 2
     between: int = 2
+    fill: float = 0.25
     twin: bool = False
 
     @property
-    def chance(self) -> float:
+    def needs(self) -> bool:
+        """Whether the answer is meant to need another chunk."""
+        return not self.twin
+
+    @property
+    def chance(self) -> float | None:
         """Exact match of a guess among the subjects' values."""
-        return 1 / self.subjects
+        return None if self.twin else 1 / self.subjects
 
     def examples(self, n: int, seed: int = 0) -> list[Example]:
         """Return `n` examples; number i is the same with and without `twin`, but for the facts' wording."""
@@ -58,16 +66,19 @@ class Sections:
             name = names.draw(kind)
             stream = [_padded(rng, [f"This page is about {name}."])]
             for relation in rng.sample(relations, len(relations)):
-                value = names.draw(relation.value)
+                value, idle = names.draw(relation.value), rng.random() < self.fill
                 if i == asked and relation is wanted:
-                    answer, subject, place = value, name, len(stream)
+                    answer, subject, place = value, name, len(stream) + idle
+                if idle:
+                    stream.append(_padded(rng, [idle_sentence(rng)]))
                 stream.append(self._told(rng, relation, name, value))
             streams.append(stream)
         question = rng.choice(wanted.unseen if rng.random() < _UNSEEN else wanted.asks).format(s=subject)
         chunks, where = self._ordered(rng, names, streams)
         task = "sections-twin" if self.twin else "sections"
         gold = (where[asked, place],) if self.twin else (where[asked, 0], where[asked, place])
-        return Example(f"{task}-{number}", task, tuple(chunks), question, (answer,), gold)
+        gap = None if self.twin else gold[-1] - gold[0]
+        return Example(f"{task}-{number}", task, tuple(chunks), question, (answer,), gold, gap)
 
     def _told(self, rng: random.Random, relation: Relation, name: str, value: str) -> str:
         full, short = rng.choice(relation.says), rng.choice(relation.it)

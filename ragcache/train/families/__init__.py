@@ -4,9 +4,10 @@ Those in `BINDINGS` need other chunks: what a chunk says can only be understood 
 self-contained twin with the same layout. Those in `LOOKUPS` do not: every chunk can be read on its own.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from random import Random
+from typing import TypeVar
 
 from ragcache.train.families.bindings import labels, pronouns, sections, shifts, units
 from ragcache.train.families.chains import exceptions, threehop, tracking, twohop
@@ -17,6 +18,8 @@ from ragcache.train.worlds import Context, Level, World, make_context
 
 __all__ = ["BINDINGS", "LOOKUPS", "STORIES", "draw"]
 
+Family = TypeVar("Family")
+
 BINDINGS: dict[str, Callable[[World, bool], None]] = {
     "sections": sections, "pronouns": pronouns, "labels": labels, "shifts": shifts, "units": units,
 }  # fmt: skip
@@ -25,6 +28,11 @@ LOOKUPS: dict[str, Callable[[World], None]] = {
     "twohop": twohop, "threehop": threehop, "exceptions": exceptions, "comparing": comparing, "yesno": yesno,
     "moves": moves, "unknown": unknown, "stories": stories,
 }  # fmt: skip
+_HARDER = {
+    "labels": 1.4, "shifts": 1.6, "tracking": 1.5, "threehop": 1.5, "moves": 1.5, "stories": 1.5, "counting": 0.6,
+    "comparing": 0.6,
+}  # fmt: skip
+"""Weights of the families that are drawn more or less often than others."""
 
 
 def draw(rng: Random, level: Level, held: bool = False) -> Context:
@@ -47,8 +55,12 @@ def draw(rng: Random, level: Level, held: bool = False) -> Context:
     world = World(rng, replace(level, least=rng.choice((0, level.least))), held)
     count = rng.randint(*level.mix)
     if rng.random() < level.bindings:
-        rng.choice(list(BINDINGS.values()))(world, rng.random() < 0.2)
+        _weighed(rng, BINDINGS, _HARDER)(world, rng.random() < 0.2)
         count -= 1
-    for tell in rng.sample(list(LOOKUPS.values()), count):
-        tell(world)
+    for _ in range(count):
+        _weighed(rng, LOOKUPS, _HARDER)(world)
     return world.finish([world.ask(f) for f in world.facts])
+
+
+def _weighed(rng: Random, families: Mapping[str, Family], weights: Mapping[str, float]) -> Family:
+    return rng.choices(list(families.values()), [weights.get(name, 1.0) for name in families])[0]

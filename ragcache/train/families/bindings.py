@@ -23,7 +23,7 @@ _AMOUNTS = ("Amounts below are in {unit}.", "From here on, amounts are in {unit}
 def sections(world: World, twin: bool) -> None:
     """Only a section's first chunk names its subject."""
     kind = world.rng.choice(_KINDS)
-    facts = world.table(kind, world.rng.randint(2, 4), world.rng.randint(1, 3), {})
+    facts = world.table(kind, world.among(2, 4), world.rng.randint(1, 3), {})
     world.tell_in_sections(facts, twin)
 
 
@@ -33,7 +33,7 @@ def pronouns(world: World, twin: bool) -> None:
     turns = []
     for kind in rng.sample(_KINDS, rng.choice((2, 2, 3))):
         rows = rng.sample(BY_SUBJECT[kind], rng.randint(1, 2))
-        turns.append([_Turn(world, kind, world.names.draw(kind), rows) for _ in range(rng.randint(2, 3))])
+        turns.append([_Turn(world, kind, world.names.draw(kind), rows) for _ in range(world.among(2, 3))])
     for turn, relation in _riffled(rng, turns):
         if relation is None:
             turn.start = world.tell(stream, world.form(_TURNS).format(kind=turn.kind, s=turn.subject))
@@ -50,7 +50,7 @@ def labels(world: World, twin: bool) -> None:
     rows = rng.sample(BY_SUBJECT[kind], rng.randint(1, 2))
     turns = []
     for label in rng.sample([f"{letter}{n}" for letter in "PQRTXZ" for n in range(1, 10)], rng.choice((1, 2, 2))):
-        subjects = [world.names.draw(kind) for _ in range(rng.randint(2, 3))]
+        subjects = [world.names.draw(kind) for _ in range(world.among(2, 3))]
         turns.append([_Turn(world, label, subject, rows) for subject in subjects])
     for turn, relation in _riffled(rng, turns):
         if relation is None:
@@ -120,7 +120,7 @@ def shifts(world: World, twin: bool) -> None:
     """A log: a state holds until the next one; an event is in the state it falls into."""
     rng, stream = world.rng, world.stream()
     log = rng.choice(_LOGS)
-    for _ in range(rng.randint(2, 4)):
+    for _ in range(world.among(2, 4)):
         state = world.names.draw(log.value)
         start = world.tell(stream, world.form(log.states).format(v=state))
         for _ in range(rng.randint(1, 2)):
@@ -135,7 +135,7 @@ def units(world: World, twin: bool) -> None:
     """Bare amounts, whose unit is the one announced last."""
     rng, stream = world.rng, world.stream()
     rows = [r for kind in _KINDS for r in BY_SUBJECT[kind] if r.value == "amount"]
-    for unit in rng.sample(_UNITS, rng.randint(2, 4)):
+    for unit in rng.sample(_UNITS, world.among(2, 4)):
         start = world.tell(stream, world.form(_AMOUNTS).format(unit=unit))
         for relation in rng.sample(rows, rng.randint(1, 2)):
             subject, bare = world.names.draw(relation.subject), str(rng.randint(11, 999))

@@ -1,5 +1,6 @@
 """Facts that name their subject, keys and numbers, and questions which the notes do not answer."""
 
+from ragcache.train.relations import BY_SUBJECT
 from ragcache.train.worlds import UNKNOWN, World
 
 _KINDS = ("project", "person", "company", "product", "site", "policy", "event", "vessel")
@@ -9,6 +10,13 @@ def facts(world: World) -> None:
     """Plain facts about subjects of one kind."""
     kind = world.rng.choice(_KINDS)
     world.tell_plainly(world.table(kind, world.rng.randint(2, 5), world.rng.randint(1, 2), {}))
+
+
+def bystander(world: World) -> None:
+    """One chunk with one fact, which nobody asks for."""
+    relation = world.rng.choice(BY_SUBJECT[world.rng.choice(_KINDS)])
+    subject, value = world.names.draw(relation.subject), world.names.draw(relation.value)
+    world.tell(world.stream(), world.form(relation.says).format(s=subject, o=value))
 
 
 def needles(world: World) -> None:
