@@ -17,7 +17,8 @@
     │   ├── EmptyIndex             nothing was ingested yet
     │   └── MissingEncoding        the method's encoding was never made
     ├── CorruptBlob            a stored KV that fails its own checks
-    └── StorageFull            the disk refused a write
+    ├── StorageFull            the disk refused a write
+    └── WorkerDied             a process of a benchmark ended early
 
 Messages are one sentence that names the values involved, followed by the next command to run where there is one.
 """
@@ -98,3 +99,7 @@ class CorruptBlob(RagCacheError):
 
 class StorageFull(RagCacheError, OSError):
     """The disk refused a write; nothing was half-published."""
+
+
+class WorkerDied(RagCacheError):
+    """A process of a benchmark ended early; what was answered is kept."""

@@ -1,63 +1,220 @@
 """`ragcache bench quality`: how good each method answers, with the controls that keep the figures honest."""
 
+import json
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ragcache_cli.bench_options import Methods, Threads, known, numbers, show, split, use_threads
 from ragcache_cli.options import AsJson
-from ragcache_cli.terminal import note, progress
+from ragcache_cli.terminal import note, progress, say
 
-_METHODS = "prefix,naive,link0,epic,cacheblend,fusionrag,prophetkv"
-_ROW = ("task", "method", "recompute", "charged", "charged_flops", "score", "ci_low", "ci_high", "agreement")
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ragcache.evaluate.contenders import Contender
+    from ragcache.evaluate.records import Record
+    from ragcache.evaluate.tasks import Task
+    from ragcache.methods import Method
+    from ragcache.model.reader import Reader
+
+METHODS = "prefix,naive,link0,epic,cacheblend,fusionrag,prophetkv"
+BUDGETS = "0.02,0.05,0.10,0.15,0.30"
+_ROW = ("task", "method", "recompute", "charged", "charged_flops", "score", "ci_low", "ci_high", "agreement", "kl")
+_OWN = ("method", "recompute", "charged", "score", "f1", "agreement", "agreement_low", "ttft_ms", "ttft_ratio")
+QUICK = 12  # questions per task
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Who takes part, and how they answer: what every benchmark of answers is told."""
+
+    names: list[str]
+    budgets: list[float]
+    seeds: tuple[int, ...]
+    n: int
+    model: str | None
+    dtype: str
+    max_new_tokens: int
+    threads: int | None
+    out: Path
+
+    @property
+    def raw(self) -> Path:
+        """Where the answers are kept."""
+        return self.out.with_suffix(".jsonl")
+
+    def field(self, only: "Sequence[Method] | None" = None) -> "list[Contender]":
+        """The contenders; with `only`, no others, controls included."""
+        from ragcache.evaluate.contenders import contenders
+
+        if only is not None:
+            return contenders(only, self.budgets, self.seeds, controls=())
+        return contenders(self.names, self.budgets, self.seeds)
+
+    def about(self) -> dict[str, Any]:
+        """For a result's meta; KV is read from memory but for the first contender of each question."""
+        return {
+            "budgets": self.budgets, "random_seeds": self.seeds, "max_new_tokens": self.max_new_tokens,
+            "memory_tier": True,
+        }  # fmt: skip
 
 
 def quality(
     tasks: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Tasks, separated by commas; without it all of them.")
+        str | None, typer.Option(metavar="A,B", help="Tasks by name; without it all of them, or none beside --data.")
     ] = None,
-    names: Methods = _METHODS,
-    budgets: Annotated[str, typer.Option(metavar="R,R", help="Shares to recompute.")] = "0.05,0.15,0.30",
+    data: Annotated[
+        list[str] | None, typer.Option(metavar="SET:PATH", help="A public set as a task, xquad:FILE; repeatable.")
+    ] = None,
+    questions: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Your own questions instead, JSONL, over your own --index.")
+    ] = None,
+    index: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder of the index that --questions are asked of.")
+    ] = None,
+    names: Methods = METHODS,
+    budgets: Annotated[str, typer.Option(metavar="R,R", help="Shares to recompute.")] = BUDGETS,
     n: Annotated[int, typer.Option("--n", min=1, metavar="N", help="Questions per task.")] = 200,
     seed: Annotated[int, typer.Option(metavar="S", help="Of the questions.")] = 0,
-    random_seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Seeds of the random control.")] = 3,
-    model: Annotated[str, typer.Option(metavar="NAME", help="Hub id or folder of the model.")] = "bundled",
+    random_seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Seeds of the random control.")] = 5,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A first look: 12 questions per task, one budget, fewer rows.")
+    ] = False,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Hub id or folder of the model; without it the bundled reader."),
+    ] = None,
     dtype: Annotated[str, typer.Option(metavar="DTYPE", help="auto, float32, bfloat16 or float16.")] = "auto",
-    max_new_tokens: Annotated[int, typer.Option(min=1, metavar="N", help="Most tokens of an answer.")] = 16,
+    top_k: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Chunks per question of --questions; else the index's own.")
+    ] = None,
+    max_new_tokens: Annotated[int, typer.Option(min=1, metavar="N", help="Most tokens of an answer.")] = 40,
+    workers: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Processes that share the tasks; each loads the model.")
+    ] = 1,
     threads: Threads = None,
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="JSON to write; .md, .png and the answers' .jsonl go beside it.")
     ] = Path("quality.json"),
     as_json: AsJson = False,
 ) -> None:
-    """Answer generated questions with every method and budget; write table and picture.
+    """Answer questions with every method and budget; write table and picture.
 
-    The controls full, naive, random, epic and first4 always take part. A run that was interrupted resumes. To use
-    several cores, start one process for each part of the tasks with the same --out, then one over all of them.
+    The controls full, naive, random, epic and heads always take part, and so do the references evidence and
+    true-deviation, which know more than a method may. A run that was interrupted resumes. With --workers each process
+    has one thread, unless --threads says otherwise.
+
+    With --questions FILE --index DIR the questions are yours, one JSON object a line: {"question": "...", "answers":
+    ["..."], "chunks": ["chunk id"]}. Where no answers are given, full prefill's own is the one to agree with; where no
+    chunks are named, they are retrieved. The last line says which method and budget to use.
     """
+    setup = Setup(
+        split(names), numbers(budgets, float), tuple(range(random_seeds)), n, model, dtype, max_new_tokens, threads, out
+    )
+    if quick:
+        setup = replace(setup, names=["cacheblend", "fusionrag", "prophetkv"], budgets=[0.15], seeds=(0,), n=QUICK)
+    if questions is None:
+        _refuse("belongs to --questions; name a FILE with it", index=index, top_k=top_k)
+        on_tasks(setup, chosen_tasks(tasks, data or []), seed, workers)
+    else:
+        _refuse("means nothing to --questions; leave it out", tasks=tasks, data=data, workers=workers > 1)
+        on_own(setup, questions, index, top_k, named=names != METHODS and not quick)
+    content = json.loads(out.read_text(encoding="utf-8"))
+    show(content, _OWN if questions else _ROW, as_json=as_json)
+    if "recommendation" in content["meta"] and not as_json:
+        say(f"Use {content['meta']['recommendation']['words']}.")
+    note(f"wrote {out} and its .md, .png and .jsonl")
+
+
+def on_tasks(setup: Setup, chosen: "Mapping[str, Task]", seed: int, workers: int) -> None:
+    """Run the tasks, and write what comes out."""
     from ragcache.evaluate import report
-    from ragcache.evaluate.contenders import contenders
-    from ragcache.evaluate.runs import run
-    from ragcache.evaluate.table import tabulate
+    from ragcache.evaluate.pareto import pooled, pools
+    from ragcache.evaluate.table import by_gap, tabulate
     from ragcache.evaluate.tasks import TASKS
-    from ragcache.rag import load_reader
 
     report.check_plotting()
-    shares, seeds = numbers(budgets, float), tuple(range(random_seeds))
-    field = contenders(split(names), shares, seeds)
-    chosen = {name: known(name, TASKS) for name in (split(tasks) if tasks else TASKS)}
-    use_threads(threads)
-    reader = load_reader(model, dtype=dtype)
-    examples = {name: task.examples(n, seed) for name, task in chosen.items()}
-    with progress() as shown:
-        records = run(reader, examples, field, out.with_suffix(".jsonl"), max_new_tokens=max_new_tokens, progress=shown)
+    reader, records = answered(setup, chosen, setup.field(), seed, workers)
     chance = {name: value for name, task in chosen.items() if (value := getattr(task, "chance", None)) is not None}
+    needs = {name: task.needs for name, task in chosen.items() if name in TASKS and hasattr(task, "needs")}
     rows = tabulate(records, chance)
     about = report.meta(
-        **report.about_reader(reader), tasks={name: repr(task) for name, task in chosen.items()}, n=n, seed=seed,
-        random_seeds=seeds, budgets=shares, max_new_tokens=max_new_tokens, memory_tier=True,
+        **report.about_reader(reader), **setup.about(), tasks={name: repr(task) for name, task in chosen.items()},
+        n=setup.n, seed=seed, workers=workers,
     )  # fmt: skip
-    files = report.write(out, rows, about)
-    show({"meta": about, "rows": [vars(row) for row in rows]}, _ROW, as_json=as_json)
-    note(f"wrote {', '.join(map(str, files))}")
+    report.write(setup.out, rows, about, gaps=by_gap(records), pooled=pooled(rows, pools(needs)))
+
+
+def on_own(setup: Setup, questions: Path, index: Path | None, top_k: int | None, *, named: bool) -> None:
+    """Ask the user's own questions of the user's own index, and say which method and budget to use.
+
+    Methods that the index holds no KV for are left out, unless they were `named`.
+    """
+    from ragcache.errors import InvalidArgument
+    from ragcache.evaluate import own, report
+    from ragcache.evaluate.recommend import recommend
+    from ragcache.evaluate.table import tabulate
+    from ragcache.methods import find
+    from ragcache.rag import RagCache
+
+    if index is None:
+        raise InvalidArgument("--questions are asked of an index; name it with --index DIR")
+    report.check_plotting()
+    asked = own.read(questions)
+    use_threads(setup.threads)
+    dtype = None if setup.dtype == "auto" else setup.dtype
+    with RagCache.open(index, model=setup.model, dtype=dtype, create=False) as rag, progress() as shown:
+        asked_for = map(find, setup.names) if named else own.served(rag, setup.names)
+        field = setup.field([*own.served(rag, ["full", "naive", "random"]), *asked_for])
+        records = own.run(
+            rag, asked, field, setup.raw, top_k=top_k or rag.top_k, max_new_tokens=setup.max_new_tokens, progress=shown
+        )
+        rows = tabulate(records)
+        about = report.meta(
+            **report.about_reader(rag.reader), **setup.about(), questions=len(asked), top_k=top_k or rag.top_k,
+            recommendation=recommend(rows).as_dict(),
+        )  # fmt: skip
+    report.write(setup.out, rows, about)
+
+
+def chosen_tasks(tasks: str | None, data: "Sequence[str]") -> "dict[str, Task]":
+    """Tasks by name, public sets behind the generated ones; all generated ones where nothing is named."""
+    from ragcache.evaluate.datasets import named
+    from ragcache.evaluate.tasks import TASKS
+
+    wanted = split(tasks) if tasks is not None else [] if data else list(TASKS)
+    chosen: dict[str, Task] = {name: known(name, TASKS) for name in wanted}
+    for spec in data:
+        chosen |= named(spec)
+    return chosen
+
+
+def answered(
+    setup: Setup, chosen: "Mapping[str, Task]", field: "Sequence[Contender]", seed: int, workers: int
+) -> "tuple[Reader, list[Record]]":
+    """Every contender's answers to the tasks' questions, and who read them."""
+    from functools import partial
+
+    from ragcache.evaluate.runs import run
+    from ragcache.evaluate.workers import Workers
+    from ragcache.rag import BUNDLED, load_reader
+
+    use_threads(setup.threads)
+    load = partial(load_reader, setup.model or BUNDLED, dtype=setup.dtype)
+    reader = load()
+    examples = {name: task.examples(setup.n, seed) for name, task in chosen.items()}
+    hands = Workers(load, workers, setup.threads or 1) if workers > 1 else None
+    with progress(fold=True) as shown:
+        return reader, run(
+            reader, examples, field, setup.raw, max_new_tokens=setup.max_new_tokens, progress=shown, hands=hands
+        )
+
+
+def _refuse(reason: str, **given: object) -> None:
+    from ragcache.errors import InvalidArgument
+
+    for name in (name for name, value in given.items() if value):
+        raise InvalidArgument(f"--{name.replace('_', '-')} {reason}")

@@ -46,8 +46,8 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
 
 
 @contextmanager
-def progress() -> Iterator[Callable[[str, int, int], None]]:
-    """Progress bars on stderr, one per stage: `report(stage, done, total)`."""
+def progress(*, fold: bool = False) -> Iterator[Callable[[str, int, int], None]]:
+    """Progress bars on stderr, one per stage: `report(stage, done, total)`; `fold` hides those that are full."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     clock = TimeRemainingColumn(elapsed_when_finished=True)
@@ -58,7 +58,7 @@ def progress() -> Iterator[Callable[[str, int, int], None]]:
         def report(stage: str, done: int, total: int) -> None:
             if stage not in tasks:
                 tasks[stage] = bars.add_task(stage, total=total)
-            bars.update(tasks[stage], completed=done, total=total)
+            bars.update(tasks[stage], completed=done, total=total, visible=done < total or not fold)
 
         yield report
         for task in bars.tasks:

@@ -60,9 +60,7 @@ def bootstrap(differences: ArrayLike, *, seed: int = 0, resamples: int = RESAMPL
     return bootstrap_ratio(values, np.ones_like(values), seed=seed, resamples=resamples)
 
 
-def bootstrap_ratio(
-    parts: ArrayLike, wholes: ArrayLike, *, seed: int = 0, resamples: int = RESAMPLES
-) -> Interval:
+def bootstrap_ratio(parts: ArrayLike, wholes: ArrayLike, *, seed: int = 0, resamples: int = RESAMPLES) -> Interval:
     """The same of a ratio of two sums over the same questions, such as what is recovered over what was lost.
 
     Parameters

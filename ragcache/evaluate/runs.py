@@ -1,7 +1,8 @@
 """Every contender answers every question, in this process or in several, and each answer is kept."""
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -26,7 +27,7 @@ class Hands(Protocol):
     def embedder_name(self) -> str:
         """Which embedder finds neighbours."""
 
-    def records(self, jobs: Sequence[Job], progress: Progress) -> Iterator[list[Record]]:
+    def records(self, jobs: Sequence[Job], progress: Progress) -> Generator[list[Record]]:
         """Each question's records, in any order."""
 
 
@@ -42,7 +43,7 @@ class Here:
         """Which embedder finds neighbours."""
         return self.embedder.name
 
-    def records(self, jobs: Sequence[Job], progress: Progress) -> Iterator[list[Record]]:
+    def records(self, jobs: Sequence[Job], progress: Progress) -> Generator[list[Record]]:
         """Each question's records, in the jobs' order."""
         for job in jobs:
             with tempfile.TemporaryDirectory(prefix="ragcache-bench-") as folder:
@@ -110,10 +111,10 @@ def run(
     total = sum(len(plan) for plan in plans.values())
     done = total - sum(len(job.questions) for job in missing)
     report("questions", done, total)
-    for records in hands.records(missing, report):
-        journal.add(records)
-        done += 1
-        report("questions", done, total)
+    with closing(hands.records(missing, report)) as answered:  # an interrupt ends other processes at once
+        for more, records in enumerate(answered, done + 1):
+            journal.add(records)
+            report("questions", more, total)
     return [journal.known[key] for plan in plans.values() for asked in plan for key, _ in asked.turns]
 
 

@@ -3,10 +3,12 @@ from pathlib import Path
 
 import pytest
 from conftest import byte_tokenizer, tiny_model
+from ragcache_cli import bench_quality
 from ragcache_cli.main import app
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from ragcache.evaluate import latency
+from ragcache.rag import RagCache
 
 SECTIONS = ["bench", "quality", "--tasks", "sections", "--n", "1", "--methods", "cacheblend", "--budgets", "0.3"]
 
@@ -27,10 +29,109 @@ def test_quality_writes_table_picture_and_answers(model: Path, tmp_path: Path) -
     content = json.loads(out.read_text())
     assert json.loads(result.stdout) == content
     methods = [row["method"] for row in content["rows"]]
-    assert methods[:6] == ["full", "naive", "random", "epic", "first4", "cacheblend"]
+    references = ["evidence", "true-deviation"]
+    assert methods[:8] == ["full", "naive", "random", "epic", "heads", *references, "cacheblend"]
+    assert all(row["kl"] >= 0 for row in content["rows"] if row["method"] != "chance")
     assert content["meta"]["n"] == 1
     assert content["meta"]["versions"]["torch"]
     assert {file.name for file in out.parent.iterdir()} == {"q.json", "q.md", "q.png", "q.jsonl"}
+
+
+OWN = [
+    {"question": "Who leads the Tide project?", "answers": ["Mara Voss"]},
+    {"question": "When does the ferry cross?"},
+    {"question": "What does the mill grind?"},
+]
+
+
+@pytest.fixture
+def asked_of(model: Path, tmp_path: Path) -> tuple[Path, Path]:
+    """Questions, and an index that holds KV for naive and its kind only."""
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    for name, text in {"a": "The Tide project is led by Mara Voss.", "b": "The mill grinds rye."}.items():
+        (folder / f"{name}.txt").write_text(text)
+    with RagCache.open(tmp_path / "index", model=str(model)) as rag:
+        rag.ingest(folder, methods=["naive"])
+    questions = tmp_path / "my.jsonl"
+    questions.write_text("".join(json.dumps(line) + "\n" for line in OWN))
+    return questions, tmp_path / "index"
+
+
+def own(asked_of: tuple[Path, Path], out: Path, *more: str) -> Result:
+    questions, index = asked_of
+    options = ["--questions", str(questions), "--index", str(index), "--out", str(out), "--budgets", "0.3"]
+    options += ["--max-new-tokens", "3", "--random-seeds", "1"]
+    return CliRunner().invoke(app, ["bench", "quality", *options, *more])
+
+
+def test_own_questions_are_asked_by_every_method_that_the_index_serves(
+    asked_of: tuple[Path, Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "own.json"
+    result = own(asked_of, out, "--json")
+    assert result.exit_code == 0, result.output
+    content = json.loads(result.stdout)
+    assert [row["method"] for row in content["rows"]] == ["full", "naive", "random", "epic", "cacheblend", "prophetkv"]
+    full = content["rows"][0]
+    assert (full["n"], full["score"], full["agreement"]) == (3, pytest.approx(2 / 3), 1.0)  # nobody is Mara Voss here
+    assert content["meta"]["recommendation"]["words"]
+    before = out.with_suffix(".jsonl").read_text()
+    shown = own(asked_of, out)
+    assert out.with_suffix(".jsonl").read_text() == before  # nothing was asked twice
+    assert shown.stdout.strip().splitlines()[-1].startswith("Use ")
+
+
+def test_named_chunks_are_read_instead_of_what_is_retrieved(asked_of: tuple[Path, Path], tmp_path: Path) -> None:
+    questions, index = asked_of
+    with RagCache.open(index) as rag:
+        (chunk,) = rag.retrieve("mill", top_k=1)
+    questions.write_text(json.dumps({"question": "What?", "chunks": [chunk.id]}) + "\n")
+    assert own(asked_of, tmp_path / "own.json").exit_code == 0
+    questions.write_text(json.dumps({"question": "What?", "chunks": [chunk.id, "nonesuch"]}) + "\n")
+    refused = own(asked_of, tmp_path / "own.json")
+    assert refused.exit_code == 2
+    assert "'nonesuch'" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "line", ["[]", '{"question": ""}', '{"question": "a", "answers": "b"}', '{"question": 3}', "who?"]
+)
+def test_a_line_that_is_no_question_is_refused_by_its_number(
+    asked_of: tuple[Path, Path], tmp_path: Path, line: str
+) -> None:
+    asked_of[0].write_text('{"question": "fine"}\n' + line + "\n")
+    refused = own(asked_of, tmp_path / "own.json")
+    assert refused.exit_code == 2
+    assert "line 2 of" in refused.stderr
+
+
+def test_a_named_method_that_the_index_cannot_serve_is_refused(asked_of: tuple[Path, Path], tmp_path: Path) -> None:
+    refused = own(asked_of, tmp_path / "own.json", "--methods", "fusionrag")
+    assert refused.exit_code == 2
+    assert "ragcache ingest --method fusionrag" in refused.stderr
+
+
+def test_quick_is_twelve_questions_at_one_budget(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_quality, "QUICK", 1)
+    options = ["--tasks", "facts,sections", "--quick", "--model", str(model), "--max-new-tokens", "2", "--json"]
+    result = CliRunner().invoke(app, ["bench", "quality", *options, "--out", str(tmp_path / "q.json")])
+    assert result.exit_code == 0, result.output
+    content = json.loads(result.stdout)
+    assert {row["recompute"] for row in content["rows"] if row["method"] != "chance"} == {None, 0.15}
+    assert content["meta"]["n"] == 1
+    assert content["meta"]["budgets"] == [0.15]
+
+
+def test_a_public_set_is_a_task(model: Path, tmp_path: Path) -> None:
+    qas = [{"id": "1", "question": "Who leads?", "answers": [{"text": "Mara Voss", "answer_start": 0}]}]
+    paragraphs = [{"context": "Mara Voss leads it.", "qas": qas}, {"context": "It rains in Oslo.", "qas": []}]
+    file = tmp_path / "squad.json"
+    file.write_text(json.dumps({"version": "1.1", "data": [{"title": "t", "paragraphs": paragraphs}]}))
+    options = ["--data", f"xquad:{file}", "--quick", "--model", str(model), "--max-new-tokens", "2", "--json"]
+    result = CliRunner().invoke(app, ["bench", "quality", *options, "--out", str(tmp_path / "q.json")])
+    assert result.exit_code == 0, result.output
+    assert {row["task"] for row in json.loads(result.stdout)["rows"]} == {"xquad"}
 
 
 @pytest.mark.parametrize(
@@ -40,6 +141,10 @@ def test_quality_writes_table_picture_and_answers(model: Path, tmp_path: Path) -
         (["quality", "--methods", "sorcery"], "sorcery"),
         (["quality", "--budgets", "0.1;0.2"], "0.1;0.2"),
         (["quality", "--budgets", "7"], "7"),
+        (["quality", "--index", "x"], "--questions"),
+        (["quality", "--questions", "x.jsonl", "--workers", "2"], "--workers"),
+        (["quality", "--questions", "x.jsonl"], "--index"),
+        (["quality", "--data", "nonesuch:x"], "nonesuch"),
         (["latency", "--shape", "gpt-9"], "gpt-9"),
         (["latency", "--dtype", "int3"], "int3"),
         (["latency", "--context", "4k"], "4k"),
