@@ -8,8 +8,9 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerFast
 
 from ragcache.train.families import draw
+from ragcache.train.level import Level
 from ragcache.train.prompts import draw_wording
-from ragcache.train.worlds import Context, Level
+from ragcache.train.worlds import Context
 
 _REACH = ("full", "prefixed", "alone")
 _BELOW, _MOST = 8, 28  # levels to look back, questions in a row

@@ -9,7 +9,8 @@ from pathlib import Path
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from ragcache.train.worlds import Level, make_context
+from ragcache.train.level import Level
+from ragcache.train.worlds import make_context
 
 SPECIAL = ("<|pad|>", "<|bos|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>")
 TEMPLATE = (

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from ragcache.train.curriculum import FIRST_MIXED, LEVELS
 from ragcache.train.families import BINDINGS, LOOKUPS, STORIES, draw
-from ragcache.train.worlds import UNKNOWN, Level, World
+from ragcache.train.level import Level
+from ragcache.train.worlds import UNKNOWN, World
 
 _LEVEL = Level(forms=9, filler=0.3, alike=0.1)
 

@@ -12,7 +12,8 @@ from ragcache.errors import InvalidArgument
 from ragcache.evaluate.tasks.example import Example
 from ragcache.train.families import BINDINGS, LOOKUPS
 from ragcache.train.families.lookups import bystander
-from ragcache.train.worlds import UNKNOWN, Level, World
+from ragcache.train.level import Level
+from ragcache.train.worlds import UNKNOWN, World
 
 _LEAST = 26  # words: more than 34 tokens
 _TRIES = 1000
@@ -61,6 +62,8 @@ class Binding:
         Chunks per question; what the family leaves free is facts about others, interleaved.
     subjects : int
         Subjects, meanings, states or units that the fact may belong to.
+    interleaved : float
+        Share of questions in which kinds of subjects, or labels, take turns.
     filler : float
         Share of idle sentences around the facts.
     twin : bool
@@ -70,6 +73,7 @@ class Binding:
     family: str
     chunks: int = 14
     subjects: int = 3
+    interleaved: float = 0.5
     filler: float = 0.4
     twin: bool = False
 
@@ -90,7 +94,7 @@ class Binding:
     def _example(self, start: str, number: str) -> Example:
         for attempt in range(_TRIES):
             rng = Random(f"{start} {attempt}")
-            world = World(rng, _level(self.filler, self.subjects), held=True)
+            world = World(rng, _level(self.filler, self.subjects, self.interleaved), held=True)
             BINDINGS[self.family](world, self.twin)
             if world.size <= self.chunks:
                 return _example(world, self.family + "-twin" * self.twin, number, self.chunks)
@@ -99,8 +103,8 @@ class Binding:
         )
 
 
-def _level(filler: float, subjects: int = 0) -> Level:
-    return Level(forms=9, filler=filler, alike=0.1, least=_LEAST, subjects=subjects)
+def _level(filler: float, subjects: int = 0, interleaved: float = 1.0) -> Level:
+    return Level(forms=9, filler=filler, alike=0.1, least=_LEAST, subjects=subjects, interleaved=interleaved)
 
 
 def _example(world: World, task: str, number: str, chunks: int) -> Example:

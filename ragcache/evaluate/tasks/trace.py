@@ -6,7 +6,8 @@ from typing import ClassVar
 
 from ragcache.evaluate.tasks.example import Example
 from ragcache.train.families.lookups import facts, needles
-from ragcache.train.worlds import Level, World
+from ragcache.train.level import Level
+from ragcache.train.worlds import World
 
 
 @dataclass(frozen=True)

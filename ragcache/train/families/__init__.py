@@ -14,7 +14,8 @@ from ragcache.train.families.chains import exceptions, threehop, tracking, twoho
 from ragcache.train.families.lists import comparing, counting, moves, multivalue, yesno
 from ragcache.train.families.lookups import facts, needles, unknown
 from ragcache.train.families.stories import STORIES, stories
-from ragcache.train.worlds import Context, Level, World, make_context
+from ragcache.train.level import Level
+from ragcache.train.worlds import Context, World, make_context
 
 __all__ = ["BINDINGS", "LOOKUPS", "STORIES", "draw"]
 
@@ -29,8 +30,8 @@ LOOKUPS: dict[str, Callable[[World], None]] = {
     "moves": moves, "unknown": unknown, "stories": stories,
 }  # fmt: skip
 _HARDER = {
-    "labels": 1.4, "shifts": 1.6, "tracking": 1.5, "threehop": 1.5, "moves": 1.5, "stories": 1.5, "counting": 0.6,
-    "comparing": 0.6,
+    "pronouns": 1.5, "labels": 1.5, "shifts": 1.5, "tracking": 1.2, "threehop": 1.2, "moves": 1.2, "multivalue": 0.6,
+    "counting": 0.4, "comparing": 0.4, "yesno": 0.6,
 }  # fmt: skip
 """Weights of the families that are drawn more or less often than others."""
 

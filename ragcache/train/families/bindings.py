@@ -31,7 +31,7 @@ def pronouns(world: World, twin: bool) -> None:
     """Subjects of two or three kinds in turns; "the company" is the company named last, whatever came in between."""
     rng, stream = world.rng, world.stream()
     turns = []
-    for kind in rng.sample(_KINDS, rng.choice((2, 2, 3))):
+    for kind in rng.sample(_KINDS, rng.choice((2, 2, 3)) if _interleaved(world) else 1):
         rows = rng.sample(BY_SUBJECT[kind], rng.randint(1, 2))
         turns.append([_Turn(world, kind, world.names.draw(kind), rows) for _ in range(world.among(2, 3))])
     for turn, relation in _riffled(rng, turns):
@@ -49,7 +49,9 @@ def labels(world: World, twin: bool) -> None:
     rng, stream, kind = world.rng, world.stream(), world.rng.choice(_KINDS)
     rows = rng.sample(BY_SUBJECT[kind], rng.randint(1, 2))
     turns = []
-    for label in rng.sample([f"{letter}{n}" for letter in "PQRTXZ" for n in range(1, 10)], rng.choice((1, 2, 2))):
+    for label in rng.sample(
+        [f"{letter}{n}" for letter in "PQRTXZ" for n in range(1, 10)], 2 if _interleaved(world) else 1
+    ):
         subjects = [world.names.draw(kind) for _ in range(world.among(2, 3))]
         turns.append([_Turn(world, label, subject, rows) for subject in subjects])
     for turn, relation in _riffled(rng, turns):
@@ -58,6 +60,10 @@ def labels(world: World, twin: bool) -> None:
         else:
             turn.fact(stream, relation, turn.subject if twin else turn.kind, "label", twin)
     world.linked |= not twin
+
+
+def _interleaved(world: World) -> bool:
+    return world.rng.random() < world.level.interleaved
 
 
 class _Turn:
