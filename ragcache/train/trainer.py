@@ -33,7 +33,7 @@ from ragcache.train.tokens import build_tokenizer, save_tokenizer
 
 @dataclass
 class Settings:
-    """What a run may vary; `start` is a reader to go on from, `blocked` see `Questions`."""
+    """What a run may vary; `start` is a reader to go on from, at `level`; `blocked` see `Questions`."""
 
     minutes: float = 95.0
     tokens: int = 4096
@@ -47,6 +47,7 @@ class Settings:
     inner: int = 512
     blocked: float = 0.0
     start: Path | None = None
+    level: int = FIRST_MIXED
     checkpoint_every: float = 4.0
 
 
@@ -87,7 +88,7 @@ class Trainer:
         self.rest = [p for n, p in self.weights.items() if n not in matrices]
         self.muon = Muon(matrices.values())
         self.adam = torch.optim.AdamW(self.rest, lr=settings.rate, betas=(0.9, 0.98), weight_decay=0.0)
-        self.progress = Progress(level=FIRST_MIXED if settings.start else -1)
+        self.progress = Progress(level=settings.level if settings.start else -1)
         if (folder / "state.json").exists():
             self._load()
         self._rng = random.Random(settings.seed + self.progress.step)
