@@ -36,6 +36,7 @@ def admit(
     dtype: Dtype = "auto",
     max_new_tokens: Tokens = 40,
     threads: Threads = None,
+    workers: Annotated[int, typer.Option(min=1, metavar="N", help="Processes that answer; each loads the model.")] = 1,
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="JSON to write; .md and the answers' .jsonl go beside it.")
     ] = Path("admission.json"),
@@ -47,8 +48,11 @@ def admit(
     outlives a question blind to the chunks' first tokens and a second reader, and its self-contained twin loses
     nothing. A run that was interrupted resumes.
     """
+    from functools import partial
+
     from ragcache.evaluate import report
     from ragcache.evaluate.admission import Admitting, Rule, markdown
+    from ragcache.evaluate.workers import Workers
     from ragcache.model.decode import Sampling
     from ragcache.rag import load_reader
 
@@ -56,9 +60,11 @@ def admit(
     use_threads(threads)
     reader = load_reader(model, dtype=dtype)
     control = load_reader(control_reader, dtype=dtype) if control_reader else None
+    hands = [Workers(partial(load_reader, name, dtype=dtype), workers, threads or 1) if workers > 1 else None
+             for name in (model, control_reader or model)]  # fmt: skip
     with progress() as shown:
         work = Admitting(reader, answers or out.with_suffix(".jsonl"), Rule(), control, tuple(range(random_seeds)),
-                         Sampling(max_new_tokens=max_new_tokens), shown)  # fmt: skip
+                         Sampling(max_new_tokens=max_new_tokens), shown, *hands)  # fmt: skip
         judged = work.judge(examples)
     about = report.meta(**report.about_reader(reader), n=n, seed=seed, random_seeds=random_seeds, rule=vars(Rule()),
                         control_reader=control.name if control else None, max_new_tokens=max_new_tokens)  # fmt: skip
@@ -72,8 +78,8 @@ def findings(
         str, typer.Option(metavar="A,B", help="Tasks for a and b, separated by commas.")
     ] = "sections,sections-twin,corpus-section",
     fusion_tasks: Annotated[
-        str, typer.Option(metavar="A,B", help="Tasks for c: such as need other chunks.")
-    ] = "sections,corpus-section",
+        str | None, typer.Option(metavar="A,B", help="Tasks for c; without it those meant to need other chunks.")
+    ] = None,
     answers: Annotated[
         Path | None, typer.Option("--from", metavar="FILE", help="For d: the .jsonl of answers of a quality run.")
     ] = None,
@@ -97,10 +103,12 @@ def findings(
     from ragcache.evaluate import report
     from ragcache.evaluate.findings import LETTERS, Looking, at_answers, markdown
     from ragcache.evaluate.notes import Notes
+    from ragcache.evaluate.tasks import TASKS
     from ragcache.model.decode import Sampling
     from ragcache.rag import load_reader
 
     letters = [known(letter, LETTERS) for letter in split(only)]
+    fusion_tasks = fusion_tasks or ",".join(name for name, task in TASKS.items() if task.needs)
     use_threads(threads)
     reader = load_reader(model, dtype=dtype)
     with progress() as shown:

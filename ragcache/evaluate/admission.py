@@ -16,12 +16,13 @@ from ragcache.evaluate.contenders import Contender, contenders
 from ragcache.evaluate.masked import View, answer
 from ragcache.evaluate.metrics import Interval, agrees, bootstrap, exact_match
 from ragcache.evaluate.notes import Notes
-from ragcache.evaluate.runs import Progress, Record, run
+from ragcache.evaluate.runs import Hands, Progress, Record, run
 from ragcache.evaluate.tasks import Example
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 from ragcache.segments import Template
 
+Tasks = Mapping[str, Sequence[Example]]
 Verdict = Literal["needs other chunks", "self-contained", "reader too weak", "undecided"]
 
 
@@ -224,6 +225,8 @@ class Admitting:
         Greedy, with the most tokens of an answer.
     progress : callable
         Called after each step.
+    hands, control_hands : Hands or None
+        Who asks the readers; this process where it is None.
     """
 
     reader: Reader
@@ -233,8 +236,10 @@ class Admitting:
     seeds: Sequence[int]
     sampling: Sampling
     progress: Progress
+    hands: Hands | None = None
+    control_hands: Hands | None = None
 
-    def judge(self, tasks: Mapping[str, Sequence[Example]]) -> list[Admission]:
+    def judge(self, tasks: Tasks) -> list[Admission]:
         """Judge every task; `NAME-twin` is the twin of NAME, if it is there.
 
         Parameters
@@ -243,35 +248,45 @@ class Admitting:
             Questions by task.
         """
         notes = Notes(self.raw.with_suffix(".masked.jsonl"))
-        return [self._judged(name, tasks, notes) for name in tasks]
+        records = self._run(self.reader, tasks, self._field(), self.hands)
+        measured = {name: self._plain(records[name]) for name in tasks}
+        losing = [name for name, scores in measured.items() if self._loses(scores)]
+        twins = {f"{name}-twin" for name in losing} & set(tasks)
+        for name in losing:
+            measured[name] |= self._masked(name, tasks[name], notes)
+            if f"{name}-twin" in twins:
+                measured[name] |= {f"twin {which}": measured[f"{name}-twin"][which] for which in ("full", "naive")}
+        if self.control is not None and losing:
+            field = contenders(["full", "naive"], (), controls=())
+            second = self._run(self.control, {name: tasks[name] for name in losing}, field, self.control_hands)
+            for name in losing:
+                measured[name] |= {f"control {which}": _scores(second[name], which) for which in ("full", "naive")}
+        return [self._judged(name, tasks[name], records[name], measured[name]) for name in tasks]
 
-    def _judged(self, name: str, tasks: Mapping[str, Sequence[Example]], notes: Notes) -> Admission:
-        examples = tasks[name]
-        records = self._run(self.reader, name, examples, self._field())
-        scores = {method: _scores(records, method) for method in ("full", "naive", "heads", "random")}
-        if fmean(scores["full"]) - fmean(scores["naive"]) >= self.rule.loss - 1e-9:
-            scores |= self._masked(name, examples, notes)
-            scores |= self._beside("twin", self.reader, f"{name}-twin", tasks.get(f"{name}-twin", ()))
-            if self.control is not None:
-                scores |= self._beside("control", self.control, name, examples)
+    def _judged(
+        self, name: str, examples: Sequence[Example], records: Sequence[Record], scores: dict[str, list[float]]
+    ) -> Admission:
         heads = [r.charged for r in _of(records, "heads") if r.charged is not None]
         measured = Measured(scores, fmean(heads or [0.0]), _same(records), _end_tokens(self.reader, examples))
         return judge(name, measured, self.rule, twin=name.endswith("-twin"), control=self.control is not None)
+
+    def _plain(self, records: Sequence[Record]) -> dict[str, list[float]]:
+        return {method: _scores(records, method) for method in ("full", "naive", "heads", "random")}
+
+    def _loses(self, scores: Mapping[str, Sequence[float]]) -> bool:
+        """Whether the dearer controls are worth their time."""
+        return fmean(scores["full"]) - fmean(scores["naive"]) >= self.rule.loss - 1e-9
 
     def _field(self) -> list[Contender]:
         rows = contenders(["full", "naive", "heads", "random"], (self.rule.random_share,), self.seeds, controls=())
         return [*rows, Contender(methods.find("epic"), 1.0)]
 
-    def _beside(self, label: str, reader: Reader, name: str, examples: Sequence[Example]) -> dict[str, list[float]]:
-        """Full prefill and naive reuse, by another reader or on another task."""
-        if not examples:
-            return {}
-        records = self._run(reader, name, examples, contenders(["full", "naive"], (), controls=()))
-        return {f"{label} {which}": _scores(records, which) for which in ("full", "naive")}
-
-    def _run(self, reader: Reader, name: str, examples: Sequence[Example], field: list[Contender]) -> list[Record]:
-        return run(reader, {name: examples}, field, self.raw,
-                   max_new_tokens=self.sampling.max_new_tokens, progress=self.progress)  # fmt: skip
+    def _run(
+        self, reader: Reader, tasks: Tasks, field: list[Contender], hands: Hands | None
+    ) -> dict[str, list[Record]]:
+        records = run(reader, tasks, field, self.raw, max_new_tokens=self.sampling.max_new_tokens,
+                      progress=self.progress, hands=hands)  # fmt: skip
+        return {name: [record for record in records if record.task == name] for name in tasks}
 
     def _masked(self, name: str, examples: Sequence[Example], notes: Notes) -> dict[str, list[float]]:
         """The question blind to the chunks' first tokens."""

@@ -19,7 +19,7 @@ from ragcache.errors import InvalidArgument
 from ragcache.evaluate.findings import Finding, at_answers, deviation, fusion, markdown, reversals
 from ragcache.evaluate.findings.company import KINDS, Kind, Pool, documents
 from ragcache.evaluate.findings.deviation import at_heads, chosen, deviations, kept
-from ragcache.evaluate.findings.fusion import FULL, NAIVE, PREFIXED, Ablation, Cell
+from ragcache.evaluate.findings.fusion import Ablation, Cell, Effects, Given
 from ragcache.evaluate.masked import Reading, View
 from ragcache.evaluate.notes import Notes
 from ragcache.evaluate.runs import Record
@@ -83,6 +83,12 @@ def test_shares_at_chunk_heads_of_made_up_deviation() -> None:
     assert found["chosen"] == [None, 0.25, 1.0]  # all alike: the first four tokens, one of them a head
 
 
+def test_layer_0_never_counts() -> None:
+    moved = torch.rand(3, 20, generator=torch.Generator().manual_seed(0))
+    assert at_heads(moved, torch.arange(20))["mass"][0] is None
+    assert kept(moved)["with_first"][:2] == [None, 1.0]
+
+
 def test_what_stays_chosen_of_made_up_deviation() -> None:
     moved = torch.zeros(4, 20)
     moved[1, [0, 1, 2, 3]] = 1
@@ -97,7 +103,7 @@ def test_what_stays_chosen_of_made_up_deviation() -> None:
 
 def test_independent_choices_have_in_common_what_chance_says() -> None:
     torch.manual_seed(0)
-    found = [kept(torch.rand(2, 100), share=0.15) for _ in range(400)]
+    found = [kept(torch.rand(3, 100), share=0.15) for _ in range(400)]
     assert np.mean([one["all"] for one in found]) == pytest.approx(found[0]["chance"], abs=0.02)
 
 
@@ -186,39 +192,70 @@ def test_every_cell_answers_every_question_once(
     found = ablation(reader, tmp_path / "f.jsonl").measure({"sections": examples(1)})
     cells = found["sections"]
     assert len(cells) == len(fusion.PLAIN) + len(KINDS) * (4 * 2 + 2)
-    assert {len(scores) for scores in cells.values()} == {1}
+    assert {len(given.em) for given in cells.values()} == {1}
+    charged = {cell: given.charged[0] for cell, given in cells.items()}
+    assert charged[Cell("similar", 10)] == 0
+    assert charged[Cell("similar", 10, "question", 0.15)] == pytest.approx(0.15, abs=0.02)
+    assert charged[Cell("similar", 10, "deviation", 0.15)] > 0.5  # two of four layers, and .15 of four
     monkeypatch.setattr(Engine, "answer", lambda *_, **__: pytest.fail("answered again"))
     assert ablation(reader, tmp_path / "f.jsonl").measure({"sections": examples(1)}) == found
 
 
-def scores(**means: float) -> dict[Cell, list[float]]:
-    """200 questions; every cell scores as its selector and company say."""
+def scores(**means: float) -> dict[Cell, Given]:
+    """200 questions; every cell scores as its company, or its company and selector, say."""
     cells = [*fusion.PLAIN, *(cell for kind in KINDS for cell in fusion.with_company(kind))]
     level = {cell: means.get(f"{cell.company}_{cell.selector}", means.get(cell.company, 0.3)) for cell in cells}
-    return {cell: [1.0] * round(200 * m) + [0.0] * (200 - round(200 * m)) for cell, m in level.items()}
+    right = {cell: round(200 * mean) for cell, mean in level.items()}
+    return {cell: Given([1.0] * k + [0.0] * (200 - k), [0.1] * 200) for cell, k in right.items()}
+
+
+def test_effects_are_those_of_a_regression_on_two_factors() -> None:
+    rng = np.random.default_rng(0)
+    cells = {cell: Given(rng.random(7).tolist(), [0.0] * 7) for cell in scores()}
+    selectors = ("", "question", "deviation")
+    ways = [(company, n, selector) for company, n in (("none", 0), ("similar", 10)) for selector in selectors]
+    factors = [[1, company == "similar", selector != ""] for company, n, selector in ways]
+    answers = [cells[Cell(company, n, selector, 0.15 if selector else 0.0)].em for company, n, selector in ways]
+    _, fusing, selecting = np.linalg.lstsq(np.array(factors, dtype=float), np.array(answers), rcond=None)[0]
+    found = Effects.of(cells, "similar")
+    assert found.fusing == pytest.approx(fusing)
+    assert found.selecting == pytest.approx(selecting)
+    assert found.difference.mean == pytest.approx((fusing - selecting).mean())
 
 
 def test_the_ladder_tells_encoding_and_selector_apart() -> None:
-    won = fusion.ladder_finding({"sections": scores(full=0.9, none_deviation=0.3, similar_deviation=0.8, similar_question=0.85)})  # noqa: E501
-    assert won.verdict == "confirmed"
+    won = fusion.ladder_finding({"sections": scores(none=0.3, similar=0.8, similar_question=0.9)})
     row = won.rows[0]
-    assert (row["neighbours"], row["n"]) == ("10 similar", 200)
-    assert [row[name][:5] for name in ("fusing adds", "the selector adds", "difference")] == ["0.500", "0.050", "0.450"]
-    lost = {"sections": scores(none_deviation=0.3, similar_deviation=0.35, similar_question=0.8, document_deviation=0.9, document_question=0.9)}  # noqa: E501
-    assert fusion.ladder_finding(lost).verdict == "partly"
+    assert (won.verdict, row["neighbours"], row["n"]) == ("confirmed", "10 similar", 200)
+    assert row["fusing is worth"].startswith("0.533 ")  # (0.5 + 0.5 + 0.6) / 3
+    assert row["a selector is worth"].startswith("0.025 ")  # (0 + 0 + 0 + 0.1) / 4
+    assert (row["question 0.15"], row["fused, question 0.15"]) == pytest.approx((0.3, 0.9))
+    assert fusion.ladder_finding({"sections": scores(document=0.8)}).verdict == "partly"
     assert fusion.ladder_finding({"sections": scores()}).verdict == "not confirmed"
 
 
+def test_a_selector_that_hurts_does_not_confirm_an_encoding_that_does_nothing() -> None:
+    hurt = scores(none_question=0.1, similar_question=0.1, document_question=0.1)
+    assert Effects.of(hurt, "similar").difference.low > 0
+    assert fusion.ladder_finding({"sections": hurt}).verdict == "not confirmed"
+
+
+def test_tasks_are_pooled_question_by_question() -> None:
+    made = fusion.ladder_finding({"one": scores(similar=0.8), "two": scores()})
+    every = next(row for row in made.rows if (row["task"], row["neighbours"]) == ("all", "10 similar"))
+    assert (every["n"], every["fused, no selector"]) == (400, pytest.approx(0.55))
+    assert every["fusing is worth"].startswith("0.250 ")
+
+
 def test_the_ablation_says_whose_company_helps() -> None:
-    made = fusion.ablation_finding({"sections": scores(full=0.9, naive=0.3, none=0.3, similar=0.6)})
+    made = fusion.ablation_finding({"sections": scores(full=0.9, naive=0.2, none=0.3, similar=0.6)})
     assert made.verdict == "confirmed"
-    by = {(row["neighbours"], row["count"], row["recompute"]): row for row in made.rows}
-    assert by["similar", 10, 0.0]["recovered"] == pytest.approx(0.5)
-    assert by["naive", 0, 0.0]["recovered"] == pytest.approx(0.0)
-    assert by["full", 0, 0.0]["score"] == pytest.approx(0.9)
+    row = next(row for row in made.rows if (row["neighbours"], row["recompute"]) == ("similar", 0.0))
+    assert [row[name] for name in ("full", "naive", "0", "2", "15")] == pytest.approx([0.9, 0.2, 0.3, 0.6, 0.6])
+    assert row["10 - 0"].startswith("0.300 ")
+    assert len(made.rows) == len(KINDS) * 2
     assert fusion.ablation_finding({"sections": scores(similar=0.6, random=0.6)}).verdict == "partly"
     assert fusion.ablation_finding({"sections": scores()}).verdict == "not confirmed"
-    assert {FULL, NAIVE, PREFIXED} <= set(scores())
 
 
 # -- d: reversals
@@ -246,8 +283,8 @@ def test_gains_and_losses_are_counted_and_gains_listed() -> None:
     (row,) = made.rows
     assert (row["n"], row["gained"], row["lost"]) == (6, 1, 2)
     (case,) = made.listed
-    assert (case["id"], case["answer"], case["full prefill"]) == ("sections-0-0", "naive's", "full's")
-    assert (case["question"], case["expected"]) == ("Where is Tide 0?", "Oslo")
+    assert (case["id"], case["reuse"], case["full prefill"]) == ("sections-0-0", "naive's", "full's")
+    assert (case["question"], case["right by"]) == ("Where is Tide 0?", "naive")
     assert "1 of the 2 questions" in made.because
 
 

@@ -120,9 +120,8 @@ def chosen(deviation: Tensor, share: float) -> Tensor:
 
 
 def _still(deviation: Tensor) -> list[bool]:
-    """Layers whose keys merely carry rounding noise."""
-    total = deviation.sum(1)
-    return (total <= 1e-4 * total.max()).tolist()
+    """Layers that do not deviate; what layer 0 shows is the rounding of its rotation."""
+    return [layer == 0 or total == 0 for layer, total in enumerate(deviation.sum(1).tolist())]
 
 
 @dataclass(frozen=True)
@@ -176,7 +175,7 @@ def heads_finding(found: Deviations) -> Finding:
         verdict = "confirmed" if mass.low > 0.5 else "partly"
     because = (
         f"in layer 1 of chunks computed alone, their first {HEADS} tokens carry {shown(mass)} of all key deviation, "
-        f"being {chance:.3f} of the tokens (confirmed above one half, partly above chance)."
+        f"{mass.mean / chance:.1f} times their share of the tokens. Confirmed above one half, partly above their share."
         if mass else "nothing deviates in layer 1."
     )  # fmt: skip
     return Finding("a", "The first tokens of every chunk dominate early key deviation",
@@ -194,7 +193,7 @@ def kept_finding(found: Deviations) -> Finding:
         verdict = "confirmed" if share.mean <= _STUDY_KEPT else "partly"
     because = (
         f"of the {SHARE:.0%} of tokens that deviate most in a layer, {shown(share)} do in all layers; {chance:.2g} "
-        f"would by chance (the study has .08 to .20: confirmed up to {_STUDY_KEPT:.2f}, partly below one half)."
+        f"would by chance. Confirmed up to {_STUDY_KEPT:.2f} (the study has .08 to .20), partly below one half."
         if share else "nothing deviates."
     )  # fmt: skip
     return Finding("b", "Only a small share of chosen tokens stays chosen in all layers",

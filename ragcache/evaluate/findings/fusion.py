@@ -1,12 +1,12 @@
 """Is a fused encoding worth more than the selector, and whose company does it take? FusionRAG's ablation, run again."""
 
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, Self
 
 from ragcache.encode import Encoder, Fused, Prefixed
 from ragcache.engine import Engine
@@ -83,7 +83,15 @@ def with_company(kind: Kind) -> tuple[Cell, ...]:
     return (*grid, *(Cell(kind, 10, selector, LADDER) for selector in _SELECTORS))
 
 
-Scores = dict[str, dict[Cell, list[float]]]  # exact match by task and cell, question by question
+@dataclass(frozen=True)
+class Given:
+    """A cell's answers, question by question: exact match, and the share of selectable tokens computed."""
+
+    em: list[float]
+    charged: list[float]
+
+
+Scores = dict[str, dict[Cell, Given]]  # by task
 
 
 @dataclass(frozen=True)
@@ -122,14 +130,15 @@ class Ablation:
 
     def _measured(
         self, task: str, examples: Sequence[Example], pool: Pool, kind: Kind | None, cells: Sequence[Cell]
-    ) -> dict[Cell, list[float]]:
+    ) -> dict[Cell, Given]:
         missing = [cell for cell in cells if any(self._parts(pool, e, cell) not in self.notes for e in examples)]
         if missing:
             with tempfile.TemporaryDirectory(prefix="ragcache-bench-") as folder:
                 store = LocalStore(Path(folder) / "kv", durable=False)
                 with Index(folder, self.reader, store=store) as index:
                     self._ask(task, index, examples, pool, kind, missing)
-        return {cell: [self.notes[self._parts(pool, example, cell)] for example in examples] for cell in cells}
+        kept = {cell: [self.notes[self._parts(pool, example, cell)] for example in examples] for cell in cells}
+        return {cell: Given([em for em, _ in pairs], [share for _, share in pairs]) for cell, pairs in kept.items()}
 
     def _ask(
         self,
@@ -164,40 +173,67 @@ class Ablation:
                 self.progress(f"{task}, {kind or 'plain'}: encode {encoder.recipe}", done, len(ids))
         return ids
 
-    def _answer(self, engine: Engine, ids: Mapping[str, str], example: Example, cell: Cell) -> float:
+    def _answer(self, engine: Engine, ids: Mapping[str, str], example: Example, cell: Cell) -> list[float]:
         chunks = engine.index.chunks([ids[text] for text in example.chunks])
         share = None if cell.company in _REFERENCES else cell.recompute
         given = engine.answer(example.question, chunks, method=cell.method, recompute=share, sampling=self.sampling)
-        return exact_match(given.text, example.answers)
+        return [exact_match(given.text, example.answers), given.report.charged]
 
     def _parts(self, pool: Pool, example: Example, cell: Cell) -> tuple[str, ...]:
         made = (self.reader.fingerprint, self.embedder.name, repr(self.sampling), repr(cell), pool.digest)
         return ("fusion", *made, example.id, example.question, *example.chunks, *example.answers)
 
 
+@dataclass(frozen=True)
+class Effects:
+    """What fusing and selecting are worth, question by question.
+
+    Two encodings times three ways to select (nothing, CacheBlend's, FusionRAG's at `LADDER`). Fusing is worth the mean
+    over the three of fused minus not fused; selecting the mean over both encodings and both selectors of what is
+    answered with one minus what is answered without.
+    """
+
+    fusing: list[float]
+    selecting: list[float]
+
+    @classmethod
+    def of(cls, cells: Mapping[Cell, Given], kind: str) -> Self:
+        """Of ten chunks of that kind."""
+        apart, fused = ([cells[cell].em for cell in _ways(*company)] for company in (("none", 0), (kind, 10)))
+        fusing = [fmean(f - a for f, a in zip(*pair, strict=True)) for pair in _by_question(fused, apart)]
+        selecting = [fmean(s - way[0] for way in pair for s in way[1:]) for pair in _by_question(fused, apart)]
+        return cls(fusing, selecting)
+
+    @property
+    def difference(self) -> Interval:
+        """Fusing less selecting."""
+        return bootstrap([a - b for a, b in zip(self.fusing, self.selecting, strict=True)])
+
+
 def ladder_finding(found: Scores) -> Finding:
-    """Finding c1, at one budget: what fusing adds under CacheBlend's selector, then what FusionRAG's selector adds."""
-    rows = [_step(task, cells, kind) for kind in ("similar", "document") for task, cells in found.items()]
-    pooled = {kind: _pooled([_steps(cells, kind) for cells in found.values()]) for kind in ("similar", "document")}
-    rows += [_step_row("all", kind, steps) for kind, steps in pooled.items()]
-    ahead = {kind: bootstrap([a - b for a, b in zip(*steps, strict=True)]) for kind, steps in pooled.items()}
-    verdict: Verdict = "not confirmed"
-    if ahead["similar"].low > 0:
-        verdict = "confirmed"
-    elif ahead["document"].low > 0:
-        verdict = "partly"
+    """Finding c1: what fusing with ten chunks is worth, and what a selector is."""
+    kinds: tuple[Kind, ...] = ("similar", "document")
+    effects = {kind: {task: Effects.of(cells, kind) for task, cells in found.items()} for kind in kinds}
+    pooled = {kind: _pooled(list(by_task.values())) for kind, by_task in effects.items()}
+    rows = [_worth(task, kind, found[task], effects[kind][task]) for kind in kinds for task in found]
+    rows += [_worth("all", kind, _all(found), effect) for kind, effect in pooled.items()]
+    won = {kind: bootstrap(e.fusing).low > 0 and e.difference.low > 0 for kind, e in pooled.items()}
+    charged = {s: fmean(x for cells in found.values() for x in cells[Cell("none", 0, s, LADDER)].charged)
+               for s in _SELECTORS}  # fmt: skip
     because = (
-        f"at r = {LADDER}, what fusing with ten similar chunks adds, less what the selector adds on it, is "
-        f"{shown(ahead['similar'])}; with the document's own chunks {shown(ahead['document'])} "
-        "(confirmed if above 0 for similar chunks, partly if for the document's own)."
-    )
+        "; ".join(f"fusing with ten {kind} chunks is worth {shown(bootstrap(e.fusing))}, a selector at r = {LADDER} "
+                  f"{shown(bootstrap(e.selecting))}" for kind, e in pooled.items())
+        + f" (charged: the question's attention {charged['question']:.2f}, key deviation {charged['deviation']:.2f}). "
+        "Confirmed if fusing with similar chunks is worth something and more; partly if only with the document's own."
+    )  # fmt: skip
+    verdict: Verdict = "confirmed" if won["similar"] else "partly" if won["document"] else "not confirmed"
     source = "FusionRAG 2601.12904 (+21 to +49 against +3 to +18 points)"
     return Finding("c1", "Fused encoding is worth more than the selector", source, verdict, because, tuple(rows))
 
 
 def ablation_finding(found: Scores) -> Finding:
     """Finding c2: whose company helps, and how much of it."""
-    rows = [_row(task, cells, cell) for task, cells in found.items() for cell in cells]
+    rows = [_row(task, cells, kind, r) for task, cells in found.items() for kind in KINDS for r in BUDGETS]
     gains = {kind: _gain(found, Cell(kind, 10), PREFIXED) for kind in KINDS}
     beaten = [_gain(found, Cell("similar", 10), Cell(kind, 10)).low > 0 for kind in ("random", "itself")]
     verdict: Verdict = "not confirmed"
@@ -206,55 +242,66 @@ def ablation_finding(found: Scores) -> Finding:
     because = (
         "what ten neighbours add at r = 0 over none, on all tasks: "
         + ", ".join(f"{kind} {shown(gain)}" for kind, gain in gains.items())
-        + " (confirmed if similar ones add something and more than random ones and the chunk itself)."
+        + ". Confirmed if similar ones add something, and more than random ones and the chunk itself."
     )
     return Finding("c2", "Similar neighbours repair reuse at r = 0; about ten are enough", "FusionRAG 2601.12904",
                    verdict, because, tuple(rows))  # fmt: skip
 
 
-def _steps(cells: Mapping[Cell, Sequence[float]], kind: str) -> tuple[list[float], list[float]]:
-    """What fusing adds, and what the selector adds after it, by question."""
-    before = cells[Cell("none", 0, "deviation", LADDER)]
-    fused, both = (cells[Cell(kind, 10, selector, LADDER)] for selector in ("deviation", "question"))
-    return ([b - a for a, b in zip(before, fused, strict=True)], [b - a for a, b in zip(fused, both, strict=True)])
+def _ways(company: str, count: int) -> list[Cell]:
+    """Nothing selected, then each selector."""
+    return [Cell(company, count), *(Cell(company, count, selector, LADDER) for selector in _SELECTORS)]
 
 
-def _pooled(steps: Sequence[tuple[list[float], list[float]]]) -> tuple[list[float], list[float]]:
-    return ([x for one, _ in steps for x in one], [x for _, one in steps for x in one])
+def _by_question(*scores: Sequence[Sequence[float]]) -> Iterator[tuple[tuple[float, ...], ...]]:
+    """From (way, question) each to one tuple of ways per question."""
+    return zip(*(zip(*ways, strict=True) for ways in scores), strict=True)
 
 
-def _step(task: str, cells: Mapping[Cell, Sequence[float]], kind: str) -> dict[str, Any]:
-    return _step_row(task, kind, _steps(cells, kind))
+def _pooled(effects: Sequence[Effects]) -> Effects:
+    return Effects([x for e in effects for x in e.fusing], [x for e in effects for x in e.selecting])
 
 
-def _step_row(task: str, kind: str, steps: tuple[list[float], list[float]]) -> dict[str, Any]:
-    fusing, selecting = steps
+def _all(found: Scores) -> dict[Cell, Given]:
+    """Every task's answers as one task's."""
+    cells = next(iter(found.values()))
+    return {
+        cell: Given(*([x for task in found.values() for x in getattr(task[cell], name)] for name in ("em", "charged")))
+        for cell in cells
+    }
+
+
+def _worth(task: str, kind: str, cells: Mapping[Cell, Given], effects: Effects) -> dict[str, Any]:
+    names = ("no selector", *(f"{selector} {LADDER}" for selector in _SELECTORS))
+    apart, fused = ([fmean(cells[cell].em) for cell in _ways(*company)] for company in (("none", 0), (kind, 10)))
     return {
         "task": task,
         "neighbours": f"10 {kind}",
-        "n": len(fusing),
-        "fusing adds": shown(bootstrap(fusing)),
-        "the selector adds": shown(bootstrap(selecting)),
-        "difference": shown(bootstrap([a - b for a, b in zip(fusing, selecting, strict=True)])),
+        "n": len(effects.fusing),
+        **dict(zip(names, apart, strict=True)),
+        **{f"fused, {name}": score for name, score in zip(names, fused, strict=True)},
+        "full": fmean(cells[FULL].em),
+        "fusing is worth": shown(bootstrap(effects.fusing)),
+        "a selector is worth": shown(bootstrap(effects.selecting)),
+        "difference": shown(effects.difference),
     }
 
 
 def _gain(found: Scores, better: Cell, base: Cell) -> Interval:
-    return bootstrap([a - b for cells in found.values() for a, b in zip(cells[better], cells[base], strict=True)])
+    return bootstrap([a - b for cells in found.values() for a, b in zip(cells[better].em, cells[base].em, strict=True)])
 
 
-def _row(task: str, cells: Mapping[Cell, Sequence[float]], cell: Cell) -> dict[str, Any]:
-    lost = bootstrap([a - b for a, b in zip(cells[cell], cells[FULL], strict=True)])
-    floor = fmean(cells[NAIVE]) - fmean(cells[FULL])
+def _row(task: str, cells: Mapping[Cell, Given], kind: Kind, recompute: float) -> dict[str, Any]:
+    selector = "question" if recompute else ""
+    base, ten = (Cell(company, n, selector, recompute) for company, n in (("none", 0), (kind, 10)))
     return {
         "task": task,
-        "neighbours": cell.company,
-        "count": cell.neighbours,
-        "selector": cell.selector or None,
-        "recompute": cell.recompute,
-        "n": len(cells[cell]),
-        "score": fmean(cells[cell]),
-        "score - full": shown(lost),
-        # a loss below five points is within the noise of so few questions, and the ratio is anything
-        "recovered": 1 - lost.mean / floor if floor < -0.05 else None,
+        "neighbours": kind,
+        "recompute": recompute,
+        "n": len(cells[base].em),
+        "full": fmean(cells[FULL].em),
+        "naive": fmean(cells[NAIVE].em),
+        "0": fmean(cells[base].em),
+        **{str(n): fmean(cells[Cell(kind, n, selector, recompute)].em) for n in COUNTS},
+        "10 - 0": shown(_gain({task: dict(cells)}, ten, base)),
     }

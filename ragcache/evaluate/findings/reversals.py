@@ -28,12 +28,14 @@ def finding(records: Sequence[Record], examples: Mapping[str, Example] | None = 
         if r.method != "full" and r.seed == 0 and (r.task, r.id) in full:
             groups.setdefault((r.task, r.method, r.recompute), []).append(r)
     rows = [_row(who, group, full) for who, group in groups.items()]
-    listed = [_case(r, full[r.task, r.id], examples or {}) for r in _gained(groups.values(), full)]
-    questions = {(case["task"], case["id"]) for case in listed}
+    by_question: dict[tuple[str, str], list[Record]] = {}
+    for r in _gained(groups.values(), full):
+        by_question.setdefault((r.task, r.id), []).append(r)
+    listed = [_case(right, full[key], (examples or {}).get(key[1])) for key, right in by_question.items()]
     wrong = [key for key, r in full.items() if r.em < 1]
     gained, lost = (sum(row[which] for row in rows) for which in ("gained", "lost"))
     because = (
-        f"{len(questions)} of the {len(wrong)} questions that full prefill gets wrong (of {len(full)}) are answered "
+        f"{len(listed)} of the {len(wrong)} questions that full prefill gets wrong (of {len(full)}) are answered "
         f"right by some row; {gained} answers gained, {lost} lost over all rows. A loss against full prefill is a net "
         "figure."
     )
@@ -67,15 +69,14 @@ def _gained(groups: Iterable[Sequence[Record]], full: Mapping[tuple[str, str], R
     return [r for group in groups for r in group if r.em > full[r.task, r.id].em]
 
 
-def _case(r: Record, reference: Record, examples: Mapping[str, Example]) -> dict[str, Any]:
-    asked = examples.get(r.id)
+def _case(right: Sequence[Record], reference: Record, asked: Example | None) -> dict[str, Any]:
+    """One question, and every row that answered it right."""
+    rows = (r.method if r.recompute is None else f"{r.method} {r.recompute:g}" for r in right)
     return {
-        "task": r.task,
-        "id": r.id,
-        "method": r.method,
-        "recompute": r.recompute,
+        "task": reference.task,
+        "id": reference.id,
         "question": asked.question if asked else None,
-        "answer": r.answer,
         "full prefill": reference.answer,
-        "expected": asked.answers[-1] if asked else None,
+        "reuse": right[0].answer,
+        "right by": ", ".join(rows),
     }
