@@ -9,8 +9,7 @@ from conftest import byte_tokenizer, tiny_model
 from ragcache_cli.main import app
 from typer.testing import CliRunner
 
-from ragcache.evaluate import admission
-from ragcache.evaluate.admission import Admitting, Measured, Rule, judge, markdown
+from ragcache.evaluate.admission import Admission, Admitting, Measured, Rule, judge, markdown, measuring
 from ragcache.evaluate.masked import View, answer
 from ragcache.evaluate.tasks import Example
 from ragcache.model.decode import Sampling
@@ -30,11 +29,11 @@ def measured(charged: float = 0.029, same: float = 1.0, end: int = 2, **changed:
     return Measured(scores, charged, same, end)
 
 
-def judged(*, twin: bool = False, control: bool = True, **changed: Any) -> admission.Admission:
+def judged(*, twin: bool = False, control: bool = True, **changed: Any) -> Admission:
     return judge("sections", measured(**changed), Rule(), twin=twin, control=control)
 
 
-def failed(one: admission.Admission) -> list[str]:
+def failed(one: Admission) -> list[str]:
     return [check.name for check in one.checks if not check.passed]
 
 
@@ -123,13 +122,13 @@ def test_every_condition_is_measured_and_a_second_run_answers_nothing(
     tasks = {name: examples(name) for name in ("sections", "sections-twin")}
     work = admitting(readers("llama"), tmp_path / "a.jsonl", ANYTHING, readers("qwen2"))
     seen: list[Measured] = []
-    monkeypatch.setattr(admission, "judge", lambda task, m, *a, **k: seen.append(m) or judge(task, m, *a, **k))
+    monkeypatch.setattr(measuring, "judge", lambda task, m, *a, **k: seen.append(m) or judge(task, m, *a, **k))
     first = work.judge(tasks)
     assert set(seen[0].scores) == set(NEEDS)
     assert {len(scores) for scores in seen[0].scores.values()} == {2}
     assert (seen[0].same, seen[0].end_tokens) == (1.0, 2)
     assert 0 < seen[0].heads_charged <= 0.2
-    monkeypatch.setattr(admission, "answer", lambda *_: pytest.fail("answered again"))
+    monkeypatch.setattr(measuring, "answer", lambda *_: pytest.fail("answered again"))
     size = (tmp_path / "a.jsonl").stat().st_size
     assert work.judge(tasks) == first
     assert (tmp_path / "a.jsonl").stat().st_size == size

@@ -16,10 +16,11 @@ from typer.testing import CliRunner
 from ragcache.encode import Fused
 from ragcache.engine import Engine
 from ragcache.errors import InvalidArgument
-from ragcache.evaluate.findings import Finding, at_answers, deviation, fusion, markdown, reversals
+from ragcache.evaluate.findings import Finding, at_answers, deviation, effects, fusion, markdown, reversals
 from ragcache.evaluate.findings.company import KINDS, Kind, Pool, documents
 from ragcache.evaluate.findings.deviation import at_heads, chosen, deviations, kept
-from ragcache.evaluate.findings.fusion import Ablation, Cell, Effects, Given
+from ragcache.evaluate.findings.effects import Effects
+from ragcache.evaluate.findings.fusion import Ablation, Cell, Given
 from ragcache.evaluate.masked import Reading, View
 from ragcache.evaluate.notes import Notes
 from ragcache.evaluate.runs import Record
@@ -224,38 +225,38 @@ def test_effects_are_those_of_a_regression_on_two_factors() -> None:
 
 
 def test_the_ladder_tells_encoding_and_selector_apart() -> None:
-    won = fusion.ladder_finding({"sections": scores(none=0.3, similar=0.8, similar_question=0.9)})
+    won = effects.ladder_finding({"sections": scores(none=0.3, similar=0.8, similar_question=0.9)})
     row = won.rows[0]
     assert (won.verdict, row["neighbours"], row["n"]) == ("confirmed", "10 similar", 200)
     assert row["fusing is worth"].startswith("0.533 ")  # (0.5 + 0.5 + 0.6) / 3
     assert row["a selector is worth"].startswith("0.025 ")  # (0 + 0 + 0 + 0.1) / 4
     assert (row["question 0.15"], row["fused, question 0.15"]) == pytest.approx((0.3, 0.9))
-    assert fusion.ladder_finding({"sections": scores(document=0.8)}).verdict == "partly"
-    assert fusion.ladder_finding({"sections": scores()}).verdict == "not confirmed"
+    assert effects.ladder_finding({"sections": scores(document=0.8)}).verdict == "partly"
+    assert effects.ladder_finding({"sections": scores()}).verdict == "not confirmed"
 
 
 def test_a_selector_that_hurts_does_not_confirm_an_encoding_that_does_nothing() -> None:
     hurt = scores(none_question=0.1, similar_question=0.1, document_question=0.1)
     assert Effects.of(hurt, "similar").difference.low > 0
-    assert fusion.ladder_finding({"sections": hurt}).verdict == "not confirmed"
+    assert effects.ladder_finding({"sections": hurt}).verdict == "not confirmed"
 
 
 def test_tasks_are_pooled_question_by_question() -> None:
-    made = fusion.ladder_finding({"one": scores(similar=0.8), "two": scores()})
+    made = effects.ladder_finding({"one": scores(similar=0.8), "two": scores()})
     every = next(row for row in made.rows if (row["task"], row["neighbours"]) == ("all", "10 similar"))
     assert (every["n"], every["fused, no selector"]) == (400, pytest.approx(0.55))
     assert every["fusing is worth"].startswith("0.250 ")
 
 
 def test_the_ablation_says_whose_company_helps() -> None:
-    made = fusion.ablation_finding({"sections": scores(full=0.9, naive=0.2, none=0.3, similar=0.6)})
+    made = effects.ablation_finding({"sections": scores(full=0.9, naive=0.2, none=0.3, similar=0.6)})
     assert made.verdict == "confirmed"
     row = next(row for row in made.rows if (row["neighbours"], row["recompute"]) == ("similar", 0.0))
     assert [row[name] for name in ("full", "naive", "0", "2", "15")] == pytest.approx([0.9, 0.2, 0.3, 0.6, 0.6])
     assert row["10 - 0"].startswith("0.300 ")
     assert len(made.rows) == len(KINDS) * 2
-    assert fusion.ablation_finding({"sections": scores(similar=0.6, random=0.6)}).verdict == "partly"
-    assert fusion.ablation_finding({"sections": scores()}).verdict == "not confirmed"
+    assert effects.ablation_finding({"sections": scores(similar=0.6, random=0.6)}).verdict == "partly"
+    assert effects.ablation_finding({"sections": scores()}).verdict == "not confirmed"
 
 
 # -- d: reversals

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ragcache.errors import InvalidArgument
-from ragcache.evaluate.findings import deviation, fusion, reversals
+from ragcache.evaluate.findings import deviation, effects, fusion, reversals
 from ragcache.evaluate.findings.finding import Finding
 from ragcache.evaluate.notes import Notes
 from ragcache.evaluate.records import Journal
@@ -57,7 +57,7 @@ class Looking:
         """Findings c1 and c2: what the encoding is worth, and whose company it takes."""
         embedder = self.embedder or Embedder()
         found = fusion.Ablation(self.reader, embedder, self.notes, self.sampling, self.progress).measure(tasks)
-        return [fusion.ladder_finding(found), fusion.ablation_finding(found)]
+        return [effects.ladder_finding(found), effects.ablation_finding(found)]
 
 
 def at_answers(raw: Path) -> Finding:
