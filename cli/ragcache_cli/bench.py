@@ -2,7 +2,7 @@
 
 import typer
 
-from ragcache_cli import bench_corpus, bench_findings, bench_latency, bench_quality
+from ragcache_cli import bench_corpus, bench_findings, bench_inspect, bench_latency, bench_quality, bench_sweep
 
 app = typer.Typer(no_args_is_help=True, help="Measure the methods: quality on tasks, time to the first token.")
 app.command("quality")(bench_quality.quality)
@@ -10,3 +10,5 @@ app.command("corpus")(bench_corpus.corpus)
 app.command("latency")(bench_latency.latency)
 app.command("admit")(bench_findings.admit)
 app.command("findings")(bench_findings.findings)
+app.command("sweep")(bench_sweep.sweep)
+app.command("inspect")(bench_inspect.inspect)

@@ -1,8 +1,10 @@
 """One question under the lens: which tokens reuse gets wrong, which ones a method mends, where the question looks."""
 
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -11,6 +13,10 @@ from ragcache.assembly import Assembly
 from ragcache.encode import Encoder
 from ragcache.engine import Engine
 from ragcache.errors import InvalidArgument
+from ragcache.evaluate import asking
+from ragcache.evaluate.asking import Progress
+from ragcache.evaluate.contenders import Contender
+from ragcache.evaluate.tasks import Example
 from ragcache.index import Chunk, Index
 from ragcache.methods import METHODS, Method, find
 from ragcache.model.buffer import KVBuffer
@@ -20,7 +26,9 @@ from ragcache.model.passes import Pass
 from ragcache.model.plan import ForwardPlan, Positions, ScoreSink, Slots
 from ragcache.model.reader import Reader
 from ragcache.report import Answer
+from ragcache.retrieve import Embedder
 from ragcache.segments import Prompt
+from ragcache.store import LocalStore
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +162,48 @@ def inspect(
     )
 
 
+def of_example(
+    reader: Reader,
+    example: Example,
+    pool: Sequence[Example],
+    method: str | Method,
+    recompute: float | None = None,
+    *,
+    others: Sequence[tuple[str | Method, float | None]] = (),
+    sampling: Sampling | None = None,
+    embedder: Embedder | None = None,
+    progress: Progress | None = None,
+) -> Inspection:
+    """The same for a benchmark's question, over its chunks in a temporary index.
+
+    Parameters
+    ----------
+    reader : Reader
+        Who answers.
+    example : Example
+        The question.
+    pool : sequence of Example
+        Fused chunks find their neighbours among these questions' chunks and the example's own.
+    method, recompute, others, sampling
+        As in `inspect`.
+    embedder : Embedder, optional
+        Finds neighbours; the default one otherwise.
+    progress : callable, optional
+        Told what is being done.
+    """
+    rows = [METHODS["naive"], find(method), *(find(one) for one, _ in others)]
+    turns = tuple((row.name, Contender(row)) for row in rows)
+    whole = (example, *(one for one in pool if one.id != example.id))
+    job = asking.Job(example.task, whole, (asking.Asked(example, turns),), sampling or Sampling())
+    with (
+        tempfile.TemporaryDirectory(prefix="ragcache-inspect-") as folder,
+        Index(folder, reader, store=LocalStore(Path(folder) / "kv", durable=False)) as index,
+    ):
+        ids = asking._fill(index, job, embedder or Embedder(), progress or (lambda stage, done, total: None))
+        chunks = index.chunks([ids[text] for text in example.chunks])
+        return inspect(reader, index, example.question, chunks, method, recompute, others=others, sampling=sampling)
+
+
 @dataclass(frozen=True)
 class _Work:
     """One question in one layout."""
@@ -190,9 +240,12 @@ class _Work:
     def reused(self, row: Method, budget: float) -> tuple[Pass, Tensor]:
         """The prompt prefilled with a method, and which slots it recomputed, (slots,) bool."""
         reader, prompt, encoder = self.engine.reader, self.prompt, _encoder(row)
-        by_id = {chunk.id: chunk for chunk in self.chunks}
+        index = self.engine.index
+        # Looking must not fill the index with an encoding that was never asked for: loose chunks are not stored.
+        made = encoder.recipe in index.catalog.stats()["encodings"]
+        by_id = {chunk.id: chunk if made else index.loose(chunk.text) for chunk in self.chunks}
         placed = [by_id[prompt.segments[i].chunk or ""] for i in prompt.chunks()]
-        assembly = Assembly(reader, self.engine.index, prompt, placed, Ledger(Shape.of(reader)))
+        assembly = Assembly(reader, index, prompt, placed, Ledger(Shape.of(reader)))
         p = assembly.fill(encoder, len(prompt))
         selected = self.engine._select(row, budget, p)
         p.logits(Slots((p.fresh | selected).nonzero().squeeze(1)))

@@ -1,10 +1,11 @@
-"""Quality against cost as a PNG, one panel per task and cost."""
+"""PNGs: quality against cost, one panel per task and cost; one question's tokens, one band per layer."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from ragcache.evaluate.pages.pixels import COOL, Strip
 from ragcache.evaluate.pages.points import COSTS, LEVELS, Point, best, points
 from ragcache.evaluate.table import Row
 from ragcache.retrieve.needs import needs
@@ -52,6 +53,41 @@ def draw(file: Path, rows: Sequence[Row], costs: Sequence[str] = ("charged",)) -
     figure.supylabel("exact match")
     seen = {label: handle for panel in panels.flat for handle, label in zip(*panel.get_legend_handles_labels())}  # noqa: B905
     figure.legend(seen.values(), seen.keys(), loc="outside right upper", frameon=False)
+    figure.savefig(file, dpi=130)
+
+
+def draw_bands(file: Path, bands: Sequence[Strip], spans: Sequence[range]) -> None:
+    """Draw one question's bands under each other; lines across are the chunks' borders.
+
+    Parameters
+    ----------
+    file : Path
+        PNG to write.
+    bands : sequence of Strip
+        Top to bottom, with the same columns.
+    spans : sequence of range
+        Columns of each chunk.
+
+    Raises
+    ------
+    MissingExtra
+        If matplotlib is not installed.
+    """
+    with needs("ragcache[bench]"):
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    heights = [max(len(band.names), 4) for band in bands]
+    figure = Figure(figsize=(14, 0.16 * sum(heights) + 0.5 * len(bands)), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(len(bands), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
+    for panel, band in zip(panels, bands, strict=True):
+        colour = "Blues" if band.colour == COOL else "Oranges"
+        panel.imshow(band.values, aspect="auto", interpolation="nearest", cmap=colour, vmin=0, vmax=1)
+        panel.set_title(band.title, loc="left", fontsize=9)
+        panel.set_yticks(range(len(band.names)), band.names, fontsize=6)
+        for edge in {edge - 0.5 for span in spans for edge in (span.start, span.stop)}:
+            panel.axvline(edge, color="black", lw=0.5)
+    panels[-1].set_xlabel("token of the prompt")
     figure.savefig(file, dpi=130)
 
 

@@ -1,0 +1,111 @@
+"""`ragcache bench sweep`: every method at every budget, as one page."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ragcache_cli.bench_options import Threads, numbers, show, split
+from ragcache_cli.bench_quality import BUDGETS, Setup, chosen_tasks, on_tasks
+from ragcache_cli.options import AsJson
+from ragcache_cli.terminal import note
+
+if TYPE_CHECKING:
+    from ragcache.evaluate.report import Result
+
+_ROW = ("task", "method", "recompute", "charged", "charged_flops", "score", "ci_low", "ci_high", "recovered")
+
+
+def sweep(
+    result: Annotated[
+        Path | None, typer.Option("--from", metavar="FILE", help="Draw this result of `bench quality`; run nothing.")
+    ] = None,
+    admission: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Pool tasks by the verdicts that `bench admit` wrote there.")
+    ] = None,
+    tasks: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Tasks by name; without it all of them, or none beside --data.")
+    ] = None,
+    data: Annotated[
+        list[str] | None, typer.Option(metavar="SET:PATH", help="A public set as a task, xquad:FILE; repeatable.")
+    ] = None,
+    names: Annotated[
+        str | None,
+        typer.Option("--methods", "--method", metavar="A,B", help="Rows of `ragcache methods`; without it all."),
+    ] = None,
+    budgets: Annotated[str, typer.Option(metavar="R,R", help="Shares to recompute.")] = BUDGETS,
+    n: Annotated[int, typer.Option("--n", min=1, metavar="N", help="Questions per task.")] = 200,
+    seed: Annotated[int, typer.Option(metavar="S", help="Of the questions.")] = 0,
+    random_seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Seeds of the random control.")] = 5,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Hub id or folder of the model; without it the bundled reader."),
+    ] = None,
+    dtype: Annotated[str, typer.Option(metavar="DTYPE", help="auto, float32, bfloat16 or float16.")] = "auto",
+    max_new_tokens: Annotated[int, typer.Option(min=1, metavar="N", help="Most tokens of an answer.")] = 40,
+    workers: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Processes that share the tasks; each loads the model.")
+    ] = 1,
+    threads: Threads = None,
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="JSON to write; .md, .png, .html and the answers' .jsonl go beside it.")
+    ] = Path("sweep.json"),
+    as_json: AsJson = False,
+) -> None:
+    """Set quality against what it costs, for all methods and budgets, with the Pareto front; write one HTML page.
+
+    Cost is charged recompute and charged FLOPs. Tasks that need other chunks and self-contained ones are pooled apart,
+    by what the tasks say of themselves, or by --admission. The page loads nothing and names the command that made its
+    figures. A run that was interrupted resumes; --from draws a result again without one.
+    """
+    from ragcache.evaluate import report
+    from ragcache.evaluate.pages import sweep as page
+    from ragcache.evaluate.pages.points import COSTS
+    from ragcache.methods import methods
+
+    report.check_plotting()
+    _pools(admission)  # a mistyped name is to show before the run
+    if result is None:
+        setup = Setup(
+            split(names) if names else list(methods()), numbers(budgets, float), tuple(range(random_seeds)), n, model,
+            dtype, max_new_tokens, threads, out,
+        )  # fmt: skip
+        on_tasks(setup, chosen_tasks(tasks, data or []), seed, workers)
+    found = _pooled(report.read(result or out), admission)
+    report.write(out, found.rows, found.about, pooled=found.pooled, gaps=found.gaps, costs=list(COSTS))
+    out.with_suffix(".html").write_text(page.html(found), encoding="utf-8")
+    show(json.loads(out.read_text(encoding="utf-8")), _ROW, as_json=as_json)
+    note(f"wrote {out.with_suffix('.html')}, and {out.name}, .md and .png beside it")
+
+
+def _pooled(found: "Result", admission: Path | None) -> "Result":
+    """The result with its tasks pooled as the verdicts have it; as it is where there are none."""
+    from dataclasses import replace
+
+    from ragcache.evaluate.pareto import pooled, pools
+    from ragcache.evaluate.tasks import TASKS
+
+    run = dict.fromkeys(row.task for row in found.rows)
+    needs = _pools(admission)
+    if needs is None:
+        if found.pooled:
+            return found
+        needs = {name: TASKS[name].needs for name in run if name in TASKS}
+    return replace(found, pooled=pooled(found.rows, pools({name: needs[name] for name in run if name in needs})))
+
+
+def _pools(admission: Path | None) -> dict[str, bool] | None:
+    """Whether each admitted task needs other chunks; a task without a verdict is in no pool."""
+    from ragcache.errors import InvalidArgument
+    from ragcache.evaluate.pareto import ALONE, NEEDS
+
+    if admission is None:
+        return None
+    try:
+        verdicts = {row["task"]: row["verdict"] for row in json.loads(admission.read_text(encoding="utf-8"))["rows"]}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InvalidArgument(
+            f"{admission} holds no verdicts ({type(error).__name__}); name the JSON that `ragcache bench admit` wrote"
+        ) from error
+    return {task: verdict == NEEDS for task, verdict in verdicts.items() if verdict in (NEEDS, ALONE)}
