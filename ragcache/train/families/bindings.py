@@ -104,15 +104,19 @@ class _Log:
 
 
 _LOGS = (
+    _Log("colour", "person", ("The alarm level is now {v}.", "The alarm level changes to {v}."), ("{e} signed in.",),
+         ("{e} signed in at alarm level {v}.",),
+         ("What was the alarm level when {e} signed in?",)),
+    _Log("room", "thing", ("The guard is in the {v}.", "The guard walks to the {v}."), ("The {e} fell down.",),
+         ("The {e} fell down near the guard in the {v}.",), ("Where was the guard when the {e} fell down?",)),
+    _Log("material", "company", ("The shop sells {v} now.", "The shop changes to {v}."), ("{e} came by.",),
+         ("{e} came by and bought {v}.",), ("What did the shop sell when {e} came by?",)),
     _Log("person", "badge", ("{v} is on duty.", "{v} takes over the desk."), ("Parcel {e} came in.",),
          ("Parcel {e} came in with {v} on duty.",),
          ("Who was on duty when parcel {e} came in?", "Who was on duty for parcel {e}?")),
     _Log("amount", "badge", ("The price is now {v}.", "The price changes to {v}."), ("Order {e} was placed.",),
          ("Order {e} was placed at a price of {v}.",),
          ("What was the price when order {e} was placed?", "What was the price for order {e}?")),
-    _Log("colour", "person", ("The alarm level is now {v}.", "The alarm level changes to {v}."), ("{e} signed in.",),
-         ("{e} signed in at alarm level {v}.",),
-         ("What was the alarm level when {e} signed in?",)),
     _Log("city", "person", ("The train stops in {v}.", "The train reaches {v}."), ("{e} got on.",),
          ("{e} got on in {v}.",), ("Where did {e} get on?", "In which city did {e} get on?")),
     _Log("site", "thing", ("The tour moves on to {v}.", "The tour reaches {v}."), ("The {e} was lost.",),
@@ -120,12 +124,13 @@ _LOGS = (
     _Log("date", "company", ("The calendar says {v}.", "The date is {v}."), ("{e} called.",), ("{e} called on {v}.",),
          ("When did {e} call?", "On which date did {e} call?")),
 )  # fmt: skip
+_SHORT = 3
 
 
 def shifts(world: World, twin: bool) -> None:
     """A log: a state holds until the next one; an event is in the state it falls into."""
     rng, stream = world.rng, world.stream()
-    log = rng.choice(_LOGS)
+    log = rng.choice(_LOGS if world.level.forms > 1 else _LOGS[:_SHORT])  # one-token states first
     for _ in range(world.among(2, 4)):
         state = world.names.draw(log.value)
         start = world.tell(stream, world.form(log.states).format(v=state))
