@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -34,6 +34,8 @@ class Prefilled:
         (vocabulary,) fp32, of the first token.
     step : callable
         Forwards one more token.
+    follow : callable
+        Forwards a draft of the answer: how many of its tokens greedy decoding says too, and the logits behind those.
     report : CacheReport
         What it was made from.
     """
@@ -41,7 +43,33 @@ class Prefilled:
     prompt: Prompt
     logits: Tensor
     step: Step
+    follow: "Follow"
     report: CacheReport
+
+
+#: Takes a draft of the answer; gives how many tokens of it hold, and the logits behind them.
+Follow = Callable[[Sequence[int]], tuple[int, Tensor]]
+
+
+class _Ahead:
+    """What comes behind a prompt, from our buffer."""
+
+    def __init__(self, p: Pass, logits: Tensor) -> None:
+        self._pass = p
+        self._logits = logits
+        self._count = 0
+
+    def step(self, token: int) -> Tensor:
+        """Forward one more token."""
+        self._count += 1
+        return self._pass.append([token], self._count - 1)[-1]
+
+    def follow(self, draft: Sequence[int]) -> tuple[int, Tensor]:
+        """Forward all of a draft, and keep what greedy decoding says too."""
+        rows = torch.cat([self._logits[None], self._pass.append(draft, 0)])  # (tokens + 1, vocabulary)
+        said = rows.argmax(-1).tolist()
+        self._count = next((i for i, token in enumerate(draft) if said[i] != token), len(draft))
+        return self._count, rows[self._count]
 
 
 class Engine:
@@ -107,15 +135,20 @@ class Engine:
         method: str | Method = DEFAULT_METHOD,
         recompute: float | None = None,
         sampling: Sampling | None = None,
+        drafts: Sequence[Sequence[int]] = (),
     ) -> "Stream":
-        """The same, piece by piece: iterate for the text, then read `.answer`."""
+        """The same, piece by piece: iterate for the text, then read `.answer`.
+
+        Token ids of answers that may well come are `drafts`: one that does costs a single forward, not one per token.
+        Only greedy decoding looks at them. They change nothing but the rounding of rows that are forwarded together.
+        """
         sampling = sampling or Sampling()
         known = [self.index.loose(chunk) if isinstance(chunk, str) else chunk for chunk in chunks]
         began = time.perf_counter()
         prefilled = self.prefill(
             question, known, method=method, recompute=recompute, max_new_tokens=sampling.max_new_tokens
         )
-        return Stream(self, question, known, prefilled, sampling, began)
+        return Stream(self, question, known, prefilled, sampling, began, drafts)
 
     def prefill(
         self,
@@ -140,6 +173,7 @@ class Engine:
         work = Assembly(self.reader, self.index, prompt, placed, Ledger(self._shape))
         if row.encode is None:
             logits, step = self._stock(work)
+            follow: Follow = lambda draft: (0, logits)  # the baseline takes every step  # noqa: E731
             recomputed = torch.zeros(len(prompt), dtype=torch.bool)
         else:
             p = work.fill(row.encode, len(prompt) + max_new_tokens)
@@ -147,14 +181,12 @@ class Engine:
                 recomputed = self._select(row, budget, p)
             with work.timed("prefill"):
                 logits = p.logits(Slots((p.fresh | recomputed).nonzero().squeeze(1)))
-            counter = itertools.count()
-
-            def step(token: int) -> Tensor:
-                return p.append(token, next(counter))
+            ahead = _Ahead(p, logits)
+            step, follow = ahead.step, ahead.follow
 
         work.ms.first_token = work.ms.total = work.now() - began * 1e3
         nominal = None if row.recompute is None else budget
-        return Prefilled(prompt, logits, step, self._report(row.name, nominal, work, recomputed))
+        return Prefilled(prompt, logits, step, follow, self._report(row.name, nominal, work, recomputed))
 
     def _stock(self, work: Assembly) -> tuple[Tensor, Step]:
         """Full prefill, with transformers' own attention and cache."""
@@ -249,6 +281,7 @@ class Stream:
         prefilled: Prefilled,
         sampling: Sampling,
         began: float,
+        drafts: Sequence[Sequence[int]] = (),
     ) -> None:
         self._engine = engine
         self._question = question
@@ -256,6 +289,7 @@ class Stream:
         self._prefilled = prefilled
         self._sampling = sampling
         self._began = began
+        self._drafts = drafts
         self._text: list[str] = []
         self._ids: list[int] = []
         self._pieces = self._written()  # one decode, however often the stream is iterated
@@ -264,12 +298,27 @@ class Stream:
         return self._pieces
 
     def _written(self) -> Iterator[str]:
-        reader, ready = self._engine.reader, self._prefilled
-        tokens = decode(ready.step, ready.logits, ready.prompt.token_ids, self._sampling, reader.stop_ids)
-        for piece in pieces(tokens, reader.tokenizer, self._sampling.stop, self._ids):
+        reader, ready, sampling = self._engine.reader, self._prefilled, self._sampling
+        said, logits = self._followed()
+        tokens = decode(
+            ready.step, logits, [*ready.prompt.token_ids, *said],
+            replace(sampling, max_new_tokens=sampling.max_new_tokens - len(said)), reader.stop_ids,
+        )  # fmt: skip
+        for piece in pieces(itertools.chain(said, tokens), reader.tokenizer, self._sampling.stop, self._ids):
             self._text.append(piece)
             yield piece
         ready.report.ms.total = (time.perf_counter() - self._began) * 1e3
+
+    def _followed(self) -> tuple[Sequence[int], Tensor]:
+        """What greedy decoding says of the first draft that begins right, and the logits behind that."""
+        ready, sampling = self._prefilled, self._sampling
+        first = int(ready.logits.argmax())
+        right = (draft[: sampling.max_new_tokens - 1] for draft in self._drafts if draft and draft[0] == first)
+        draft = next(right, ()) if sampling.temperature == 0 and sampling.repetition_penalty == 1 else ()
+        if not draft:
+            return (), ready.logits
+        count, logits = ready.follow(draft)
+        return draft[:count], logits
 
     @property
     def report(self) -> CacheReport:

@@ -86,8 +86,9 @@ def ask(engine: Engine, task: str, asked: Asked, chunks: Sequence[Chunk], sampli
     heard: list[tuple[str, Contender, Answer, Tensor]] = []
     for key, who in asked.turns:
         stream = engine.stream(
-            example.question, chunks, method=who.row(example), recompute=who.recompute, sampling=sampling
-        )
+            example.question, chunks, method=who.row(example), recompute=who.recompute, sampling=sampling,
+            drafts=[answer.token_ids for _, _, answer, _ in reversed(heard)],
+        )  # fmt: skip
         heard.append((key, who, stream.answer, stream.logits))
     full = next(((answer, logits) for _, who, answer, logits in heard if who.method.name == "full"), None)
     if full is None:

@@ -78,6 +78,8 @@ def _blocked(
     rows, keys = query.shape[2], key.shape[2]
     if rows == keys == plan.end and rows > 1 and (window is None or keys <= window):
         return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale, enable_gqa=True)
+    if rows == 1 and (one := plan.blocks(window)[0]).mask is None:
+        return _single(query, key[:, :, one.keys], value[:, :, one.keys], scale)
     heads = query.shape[1]
     outputs = [
         F.scaled_dot_product_attention(
@@ -91,6 +93,12 @@ def _blocked(
         for block in plan.blocks(window)
     ]
     return outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=2)
+
+
+def _single(query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
+    """One row that sees every key: the heads that share keys become rows, which in bf16 a CPU does far faster."""
+    grouped = query.reshape(1, key.shape[1], -1, query.shape[3])  # (1, kv_heads, group, head_dim)
+    return F.scaled_dot_product_attention(grouped, key, value, scale=scale).reshape(1, query.shape[1], 1, -1)
 
 
 def _per_head(tensor: Tensor, heads: int) -> Tensor:

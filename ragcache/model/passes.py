@@ -1,6 +1,6 @@
 """Pass: what a method's choices are handed while an answer is being prepared."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -112,12 +112,16 @@ class Pass:
         self._charge(rows, self.reader.layers, logits=True)
         return logits
 
-    def append(self, token: int, count: int) -> Tensor:
-        """Logits after one more token, the `count`-th behind the prompt (from 0); not charged."""
-        slot = torch.tensor([len(self.prompt) + count], device=self.reader.device)
-        position = self.positions[-1:] + 1 + count
-        plan = ForwardPlan(Slots(slot), len(self.prompt) + count + 1)
-        return self.reader.logits([token], Positions(position), self.buffer, plan)
+    def append(self, tokens: Sequence[int], count: int) -> Tensor:
+        """Logits after each of some more tokens, (tokens, vocabulary); not charged.
+
+        The first of them is the `count`-th behind the prompt (from 0); whatever stood there or behind it is forgotten.
+        """
+        ahead = torch.arange(count, count + len(tokens), device=self.reader.device)  # (tokens,)
+        end = len(self.prompt) + count + len(tokens)
+        self.buffer.truncate(end - len(tokens))
+        plan = ForwardPlan(Slots(len(self.prompt) + ahead), end)
+        return self.reader.every_logits(tokens, Positions(self.positions[-1] + 1 + ahead), self.buffer, plan)
 
     def _on_device(self, rows: Slots) -> Slots:
         return Slots(rows.to(self.reader.device))

@@ -162,9 +162,21 @@ class Reader:
         self, token_ids: Sequence[int], positions: Positions, buffer: KVBuffer, plan: ForwardPlan
     ) -> Tensor:
         """The same, to the end: (vocabulary,) fp32 logits of the last row."""
+        return self._logits(token_ids, positions, buffer, plan, keep=1)[-1]
+
+    @torch.no_grad()
+    def every_logits(
+        self, token_ids: Sequence[int], positions: Positions, buffer: KVBuffer, plan: ForwardPlan
+    ) -> Tensor:
+        """The same of every row: (rows, vocabulary) fp32."""
+        return self._logits(token_ids, positions, buffer, plan, keep=0)
+
+    def _logits(
+        self, token_ids: Sequence[int], positions: Positions, buffer: KVBuffer, plan: ForwardPlan, *, keep: int
+    ) -> Tensor:
         with self._ready(buffer, plan):
-            output = self.model(**self._inputs(token_ids, positions, buffer), logits_to_keep=1)
-        logits: Tensor = output.logits[0, -1].float()
+            output = self.model(**self._inputs(token_ids, positions, buffer), logits_to_keep=keep)
+        logits: Tensor = output.logits[0].float()
         return logits
 
     @torch.no_grad()
