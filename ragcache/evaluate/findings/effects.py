@@ -22,6 +22,9 @@ from ragcache.evaluate.findings.fusion import (
 from ragcache.evaluate.metrics import Interval, bootstrap
 
 
+_TEN: dict[Kind, str] = {"similar": "ten similar chunks", "document": "the ten before it in its document"}
+
+
 @dataclass(frozen=True)
 class Effects:
     """What fusing and selecting are worth, question by question.
@@ -59,7 +62,7 @@ def ladder_finding(found: Scores) -> Finding:
     charged = {s: fmean(x for cells in found.values() for x in cells[Cell("none", 0, s, LADDER)].charged)
                for s in SELECTORS}  # fmt: skip
     because = (
-        "; ".join(f"fusing with ten {kind} chunks is worth {shown(bootstrap(e.fusing))}, a selector at r = {LADDER} "
+        "; ".join(f"fusing with {_TEN[kind]} is worth {shown(bootstrap(e.fusing))}, a selector at r = {LADDER} "
                   f"{shown(bootstrap(e.selecting))}" for kind, e in pooled.items())
         + f" (charged: the question's attention {charged['question']:.2f}, key deviation {charged['deviation']:.2f}). "
         "Confirmed if fusing with similar chunks is worth something and more; partly if only with the document's own."
