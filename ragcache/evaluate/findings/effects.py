@@ -21,7 +21,6 @@ from ragcache.evaluate.findings.fusion import (
 )  # fmt: skip
 from ragcache.evaluate.metrics import Interval, bootstrap
 
-
 _TEN: dict[Kind, str] = {"similar": "ten similar chunks", "document": "the ten before it in its document"}
 
 
