@@ -69,6 +69,7 @@ def inspect(
     """
     from ragcache.errors import InvalidArgument
     from ragcache.evaluate import report
+    from ragcache.evaluate.inspection import encoder_of
     from ragcache.evaluate.pages import question as page
     from ragcache.evaluate.pages.picture import draw_bands
     from ragcache.methods import find, methods
@@ -79,7 +80,8 @@ def inspect(
     report.check_plotting()
     row = find(method)
     named = [find(name) for name in (split(others) if others else methods())]
-    row.budget(recompute)  # before minutes are spent on loading a model
+    encoder_of(row)  # before minutes are spent on loading a model
+    row.budget(recompute)
     lens = Lens(row, recompute, named, Sampling(max_new_tokens=max_new_tokens))
     use_threads(threads)
     if question is not None:

@@ -140,7 +140,7 @@ def inspect(
         If the prompt and the answer do not fit the model.
     """
     row = find(method)
-    _encoder(row)
+    encoder_of(row)  # before anything is computed
     work = _Work(Engine(reader, index), question, chunks, row, sampling or Sampling())
     full_answer = work.answer(METHODS["full"], None).text
     full_kv, prompt = work.full(), work.prompt
@@ -204,6 +204,21 @@ def of_example(
         return inspect(reader, index, example.question, chunks, method, recompute, others=others, sampling=sampling)
 
 
+def encoder_of(row: Method) -> Encoder:
+    """What a method loads; one that loads nothing is refused.
+
+    Raises
+    ------
+    InvalidArgument
+        If it reuses no KV.
+    """
+    if row.encode is None:
+        raise InvalidArgument(
+            f"method {row.name!r} reuses no KV, so there is nothing to inspect; name another row of `ragcache methods`"
+        )
+    return row.encode
+
+
 @dataclass(frozen=True)
 class _Work:
     """One question in one layout."""
@@ -239,7 +254,7 @@ class _Work:
 
     def reused(self, row: Method, budget: float) -> tuple[Pass, Tensor]:
         """The prompt prefilled with a method, and which slots it recomputed, (slots,) bool."""
-        reader, prompt, encoder = self.engine.reader, self.prompt, _encoder(row)
+        reader, prompt, encoder = self.engine.reader, self.prompt, encoder_of(row)
         index = self.engine.index
         # Looking must not fill the index with an encoding that was never asked for: loose chunks are not stored.
         made = encoder.recipe in index.catalog.stats()["encodings"]
@@ -282,14 +297,6 @@ class _Mean:
 
     def __call__(self, probabilities: Tensor) -> None:
         self.found.append(probabilities.mean(0))  # (rows, keys)
-
-
-def _encoder(row: Method) -> Encoder:
-    if row.encode is None:
-        raise InvalidArgument(
-            f"method {row.name!r} reuses no KV, so there is nothing to inspect; name another row of `ragcache methods`"
-        )
-    return row.encode
 
 
 def _deviation(layers: Sequence[Tensor], full: Sequence[Tensor], context: int) -> Deviation:

@@ -1,20 +1,34 @@
 """Two derivations: what `inspect` reports against stock forwards that know nothing of buffers or plans."""
 
+import base64
+import io
+import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from conftest import byte_tokenizer, tiny_model
+from PIL import Image
+from ragcache_cli.main import app
 from staged import QUESTION, make
 from torch import Tensor
 from twin import stale_kv
+from typer.testing import CliRunner, Result
 
 from ragcache.engine import Engine
 from ragcache.errors import InvalidArgument, PromptTooLong
 from ragcache.evaluate.inspection import Inspection, by_layer, inspect
+from ragcache.evaluate.pages.picture import draw_bands
+from ragcache.evaluate.pages.pixels import png, shares
+from ragcache.evaluate.pages.question import bands, html
+from ragcache.evaluate.tasks import TASKS
 from ragcache.index import Chunk
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
+from ragcache.rag import RagCache
 from ragcache.segments import Prompt
 
 SHORT = Sampling(max_new_tokens=3)
@@ -158,3 +172,121 @@ def test_what_cannot_be_inspected_is_refused(stage: Stage) -> None:
         inspect(reader, index, " ", chunks, "naive")
     with pytest.raises(PromptTooLong):
         inspect(reader, index, QUESTION * 200, chunks, "naive")
+
+
+def test_a_look_leaves_no_encoding_behind(reader: Reader, tmp_path: Path) -> None:
+    engine, chunks = make(tmp_path, reader, "link0")
+    before = engine.index.catalog.stats()["encodings"]
+    seen = inspect(reader, engine.index, QUESTION, chunks, "link0", sampling=SHORT)
+    assert seen.naive.key[1].sum() > 0
+    assert not torch.equal(seen.naive.key, seen.mended.key)
+    assert engine.index.catalog.stats()["encodings"] == before
+
+
+def test_the_page_shows_every_token_of_the_chunks_and_quotes_nothing_raw(reader: Reader, tmp_path: Path) -> None:
+    evil = "</script><script>alert(1)</script>\"'&"
+    engine, _ = make(tmp_path, reader)
+    chunks = [engine.index.loose(text) for text in ("A quiet one.", evil)]
+    seen = inspect(reader, engine.index, f"Why {evil}?", chunks, "epic", 0.3, sampling=SHORT)
+    text = html(seen, {"command": evil, "answers": [evil]}, sources=[evil, ""], gold=[0])
+    assert "alert(1)</script>" not in text.replace("&lt;/script&gt;", "")
+    tokens = sum(len(span) for span in seen.chunks)
+    assert text.count('<span class="t') == tokens
+    assert text.count('<span class="t sel"') == int(seen.choices[0].selected.sum())
+    assert text.count("holds the answer") == 1
+    codes = json.loads(re.search(r'id="heat">(.*?)</script>', text)[1])  # type: ignore[index]
+    assert list(codes) == ["key", "key-left", "value", "value-left"]
+    assert {(len(rows), len(row)) for rows in codes.values() for row in rows} == {(1 + reader.layers, tokens)}
+    assert set(re.findall(r'(?:src|href)="([^":]*:)', text)) == {"data:"}
+
+
+def test_bands_have_a_column_per_token_and_a_row_per_layer_or_method(stage: Stage, tmp_path: Path) -> None:
+    engine, _, seen = stage
+    found = bands(seen)
+    assert {band.values.shape[1] for band in found} == {seen.chunks[-1].stop}
+    assert [len(band.names) for band in found] == [len(seen.choices)] + [engine.reader.layers] * 5
+    assert all(len(band.names) == band.values.shape[0] for band in found)
+    assert all(0 <= band.values.min() <= band.values.max() <= 1 for band in found)
+    draw_bands(tmp_path / "b.png", found, seen.chunks)
+    assert (tmp_path / "b.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_pixels_are_as_opaque_as_values_are_large() -> None:
+    values = torch.tensor([[0.0, 0.5, 1.0], [1.0, 0.0, 0.2]])
+    picture = Image.open(io.BytesIO(base64.b64decode(png(values, (10, 20, 30)).partition(",")[2])))
+    assert picture.size == (3, 2)
+    pixels = np.asarray(picture)  # (rows, columns, RGBA)
+    assert pixels[..., 3].tolist() == [[0, 128, 255], [255, 0, 51]]
+    assert (pixels[..., :3] == (10, 20, 30)).all()
+
+
+def test_shares_are_of_the_scale_and_rounding_errors_stay_dark() -> None:
+    values = torch.tensor([[0.0, 1.0, 4.0], [0.0, 1e-9, 2e-9]])
+    found = shares(values, torch.full((2, 5), 2.0) * torch.tensor([[1.0], [1e-9]]), torch.tensor([0.5, 0.5]))
+    assert found[0].tolist() == [0.0, 0.5, 1.0]
+    assert found[1].max() < 1e-6
+    assert shares(values, values * 0).isfinite().all()
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    tiny_model("llama", max_position_embeddings=8192).save_pretrained(folder)
+    byte_tokenizer().save_pretrained(folder)
+    return folder
+
+
+def run(*options: object) -> Result:
+    return CliRunner().invoke(app, ["bench", "inspect", *map(str, options)])
+
+
+def test_inspect_a_question_of_a_task(checkpoint: Path, tmp_path: Path) -> None:
+    out = tmp_path / "deep" / "page.html"
+    shown = run("--task", "sections", "--number", 1, "--pool", 1, "--model", checkpoint, "--others", "epic,naive",
+                "--recompute", 0.1, "--max-new-tokens", 2, "--out", out, "--json")  # fmt: skip
+    assert shown.exit_code == 0, shown.output
+    content = json.loads(shown.stdout)
+    assert [(one["method"], one["recompute"]) for one in content["choices"]] == [
+        ("prophetkv", 0.1), ("epic", 0.1), ("naive", None)
+    ]  # fmt: skip
+    example = TASKS["sections"].examples(2)[1]
+    assert (content["question"], content["meta"]["answers"]) == (example.question, list(example.answers))
+    assert len(content["layers"]) == 4
+    assert {file.name for file in out.parent.iterdir()} == {"page.html", "page.png"}
+    assert out.read_text().count('class="chunk') == len(example.chunks)
+
+
+def test_inspect_a_question_of_ones_own_index(checkpoint: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    for name, text in {"a": "The Tide project is led by Mara Voss.", "b": "The mill grinds rye."}.items():
+        (folder / f"{name}.txt").write_text(text)
+    with RagCache.open(tmp_path / "index", model=str(checkpoint)) as rag:
+        rag.ingest(folder, methods=["naive"])
+    options = ["--index", tmp_path / "index", "--max-new-tokens", 2, "--out", tmp_path / "page.html"]
+    shown = run("Who leads the Tide project?", *options)
+    assert shown.exit_code == 0, shown.output
+    text = (tmp_path / "page.html").read_text()
+    assert "a.txt" in text
+    assert "cacheblend 0.2" in text
+    assert "fusionrag" not in shown.stdout  # the index holds no KV for it
+    assert run("Who?", "--others", "fusionrag", *options).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ([], "--task"),
+        (["Who?", "--task", "sections"], "--task"),
+        (["--task", "alchemy"], "alchemy"),
+        (["--task", "corpus-section", "--number", "100000"], "--number"),
+        (["--task", "sections", "--method", "full"], "reuses no KV"),
+        (["--task", "sections", "--recompute", "2"], "between 0 and 1"),
+        (["Who?", "--index", "nowhere"], "nowhere"),
+    ],
+)
+def test_what_cannot_be_looked_at_is_one_sentence_and_exit_code_2(options: list[str], reason: str) -> None:
+    failed = run(*options)
+    assert failed.exit_code == 2
+    assert reason in failed.stderr
+    assert len(failed.stderr.strip().splitlines()) == 1

@@ -1,14 +1,21 @@
+import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
+from conftest import byte_tokenizer, tiny_model
+from ragcache_cli import bench_sweep
+from ragcache_cli.main import app
+from typer.testing import CliRunner
+from typer.testing import Result as Outcome
 
 from ragcache.evaluate.pages.plot import marks, panel
 from ragcache.evaluate.pages.points import COSTS, best, points
 from ragcache.evaluate.pages.shell import Cell, page, table
 from ragcache.evaluate.pages.sweep import html
-from ragcache.evaluate.pareto import pooled
+from ragcache.evaluate.pareto import ALONE, NEEDS, pooled
 from ragcache.evaluate.report import Result
 from ragcache.evaluate.table import Row
 
@@ -129,3 +136,63 @@ def test_cells_sort_by_value_and_empty_ones_have_none() -> None:
 
 def test_titles_are_escaped() -> None:
     assert "<title>&lt;b&gt; &amp; c</title>" in page("<b> & c", [])
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    tiny_model("llama", max_position_embeddings=8192).save_pretrained(folder)
+    byte_tokenizer().save_pretrained(folder)
+    return folder
+
+
+QUALITY = ["--tasks", "sections,sections-twin", "--n", "1", "--methods", "cacheblend", "--budgets", "0.3"]
+
+
+def sweep(*options: object) -> Outcome:
+    return CliRunner().invoke(app, ["bench", "sweep", *map(str, options)])
+
+
+def test_sweep_runs_draws_and_draws_again_without_running(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "docs" / "s.json"
+    options = ["--model", checkpoint, "--max-new-tokens", 2, "--random-seeds", 1, "--out", out, "--json"]
+    made = sweep(*QUALITY, *options)
+    assert made.exit_code == 0, made.output
+    content = json.loads(out.read_text())
+    assert json.loads(made.stdout) == content
+    assert {file.name for file in out.parent.iterdir()} == {"s.json", "s.md", "s.png", "s.html", "s.jsonl"}
+    assert {row["task"] for row in content["pooled"]} == {NEEDS, ALONE}
+    assert {"evidence", "cacheblend"} <= {row["method"] for row in content["pooled"]}
+    Checked(out.with_suffix(".html").read_text())
+
+    monkeypatch.setattr(bench_sweep, "on_tasks", None)  # nothing is to run from here on
+    again = sweep("--from", out, "--out", tmp_path / "again.json")
+    assert again.exit_code == 0, again.output
+    assert json.loads((tmp_path / "again.json").read_text()) == content
+    assert (tmp_path / "again.html").read_text() == out.with_suffix(".html").read_text()
+
+    verdicts = tmp_path / "admission.json"
+    verdicts.write_text(json.dumps({"rows": [{"task": "sections-twin", "verdict": NEEDS},
+                                             {"task": "sections", "verdict": "reader too weak"}]}))  # fmt: skip
+    assert sweep("--from", out, "--admission", verdicts, "--out", tmp_path / "judged.json").exit_code == 0
+    judged = json.loads((tmp_path / "judged.json").read_text())["pooled"]
+    assert {row["task"] for row in judged} == {NEEDS}
+    assert judged[0]["n"] == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--from", "nowhere.json"], "nowhere.json"),
+        (["--admission", "nowhere.json"], "bench admit"),
+        (["--methods", "sorcery"], "sorcery"),
+        (["--tasks", "alchemy"], "alchemy"),
+    ],
+)
+def test_what_cannot_be_swept_is_one_sentence_and_exit_code_2(options: list[str], reason: str) -> None:
+    failed = sweep(*options)
+    assert failed.exit_code == 2
+    assert reason in failed.stderr
+    assert len(failed.stderr.strip().splitlines()) == 1

@@ -82,7 +82,7 @@ def draw_bands(file: Path, bands: Sequence[Strip], spans: Sequence[range]) -> No
     panels = figure.subplots(len(bands), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
     for panel, band in zip(panels, bands, strict=True):
         colour = "Blues" if band.colour == COOL else "Oranges"
-        panel.imshow(band.values, aspect="auto", interpolation="nearest", cmap=colour, vmin=0, vmax=1)
+        panel.imshow(band.values.numpy(), aspect="auto", interpolation="nearest", cmap=colour, vmin=0, vmax=1)
         panel.set_title(band.title, loc="left", fontsize=9)
         panel.set_yticks(range(len(band.names)), band.names, fontsize=6)
         for edge in {edge - 0.5 for span in spans for edge in (span.start, span.stop)}:
