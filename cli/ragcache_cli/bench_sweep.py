@@ -65,43 +65,43 @@ def sweep(
     from ragcache.methods import methods
 
     report.check_plotting()
-    _pools(admission)  # a mistyped name is to show before the run
+    verdicts = _verdicts(admission) if admission else None  # a mistyped name is to show before the run
     if result is None:
         setup = Setup(
             split(names) if names else list(methods()), numbers(budgets, float), tuple(range(random_seeds)), n, model,
             dtype, max_new_tokens, threads, out,
         )  # fmt: skip
         on_tasks(setup, chosen_tasks(tasks, data or []), seed, workers)
-    found = _pooled(report.read(result or out), admission)
-    report.write(out, found.rows, found.about, pooled=found.pooled, gaps=found.gaps, costs=list(COSTS))
+    found = _pooled(report.read(result or out), verdicts)
+    report.write(
+        out, found.rows, found.about, pooled=found.pooled, gaps=found.gaps,
+        picture=found.pooled or found.rows, costs=list(COSTS),
+    )  # fmt: skip
     out.with_suffix(".html").write_text(page.html(found), encoding="utf-8")
     show(json.loads(out.read_text(encoding="utf-8")), _ROW, as_json=as_json)
     note(f"wrote {out.with_suffix('.html')}, and {out.name}, .md and .png beside it")
 
 
-def _pooled(found: "Result", admission: Path | None) -> "Result":
-    """The result with its tasks pooled as the verdicts have it; as it is where there are none."""
+def _pooled(found: "Result", verdicts: dict[str, bool] | None) -> "Result":
+    """The result with its tasks pooled: by verdict, else as it was, else by what the tasks say of themselves."""
     from dataclasses import replace
 
     from ragcache.evaluate.pareto import pooled, pools
     from ragcache.evaluate.tasks import TASKS
 
     run = dict.fromkeys(row.task for row in found.rows)
-    needs = _pools(admission)
-    if needs is None:
-        if found.pooled:
-            return found
-        needs = {name: TASKS[name].needs for name in run if name in TASKS}
-    return replace(found, pooled=pooled(found.rows, pools({name: needs[name] for name in run if name in needs})))
+    groups = found.about.get("pools") if verdicts is None else None
+    if groups is None:
+        needs = {name: task.needs for name, task in TASKS.items()} if verdicts is None else verdicts
+        groups = pools({name: needs[name] for name in run if name in needs})
+    return replace(found, about={**found.about, "pools": groups}, pooled=pooled(found.rows, groups))
 
 
-def _pools(admission: Path | None) -> dict[str, bool] | None:
+def _verdicts(admission: Path) -> dict[str, bool]:
     """Whether each admitted task needs other chunks; a task without a verdict is in no pool."""
     from ragcache.errors import InvalidArgument
     from ragcache.evaluate.pareto import ALONE, NEEDS
 
-    if admission is None:
-        return None
     try:
         verdicts = {row["task"]: row["verdict"] for row in json.loads(admission.read_text(encoding="utf-8"))["rows"]}
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -81,6 +81,7 @@ def write(
     *,
     pooled: Sequence[Row] = (),
     gaps: Sequence[Row] = (),
+    picture: Sequence[Row] | None = None,
     costs: Sequence[str] = ("charged",),
 ) -> list[Path]:
     """Write `out` as JSON, and beside it Markdown tables and a picture.
@@ -97,8 +98,10 @@ def write(
         Of tasks pooled; they come first in tables and picture.
     gaps : sequence of Row
         From `by_gap`.
+    picture : sequence of Row, optional
+        What the picture shows; everything otherwise.
     costs : sequence of str
-        What the picture sets quality against: "charged", "charged_flops".
+        What it sets quality against: "charged", "charged_flops".
 
     Returns
     -------
@@ -115,7 +118,7 @@ def write(
     tables = {name: [asdict(row) for row in part] for name, part in parts.items() if part or name == "rows"}
     out.write_text(json.dumps({"meta": dict(about), **tables}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     out.with_suffix(".md").write_text(markdown([*pooled, *rows], about, gaps), encoding="utf-8")
-    draw(out.with_suffix(".png"), [*pooled, *rows], costs)
+    draw(out.with_suffix(".png"), [*pooled, *rows] if picture is None else picture, costs)
     return [out, out.with_suffix(".md"), out.with_suffix(".png")]
 
 

@@ -73,7 +73,7 @@ def test_the_page_closes_its_tags_loads_nothing_and_runs_no_script_but_its_own(r
     text = html(Result(rows, ABOUT, pooled(rows, {"both": ["t", "u"]}), [replace(one, gap=4) for one in rows[:3]]))
     seen = Checked(text)
     assert seen.scripts == 1
-    assert set(seen.loads) == {"data:,"}
+    assert set(seen.loads) == {"data:,", "#t", "#u"}
     assert "://" not in text
     assert "url(" not in text
     assert EVIL not in text
@@ -82,8 +82,8 @@ def test_the_page_closes_its_tags_loads_nothing_and_runs_no_script_but_its_own(r
 def test_every_row_every_column_and_the_command_stand_on_the_page(rows: list[Row]) -> None:
     text = html(Result(rows, ABOUT))
     cells = re.findall(r'<td data-v="([^"]*)"', text)
-    assert cells.count("naive") == 2 + 2  # each task's table, and what is lost
-    assert cells.count("evidence") == cells.count("chance") == 2
+    assert cells.count("naive") == 1 + 2 + 2  # at a glance, each task's table, and what is lost
+    assert cells.count("evidence") == cells.count("chance") == 1 + 2
     assert "ragcache bench sweep" in text
     for wanted in ("-0.650 [-0.700, -0.600]", "agrees with full", "recomputes all of their tokens", "a &amp; b", "abc"):
         assert wanted in text
@@ -96,6 +96,13 @@ def test_what_loses_is_listed_worst_first(rows: list[Row]) -> None:
     assert listed == ["epic", "naive", EVIL.replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")]
     assert "Of 8 rows" in lost
     assert "6 answer worse than full prefill by more than noise, 2 better" in lost
+
+
+def test_at_a_glance_a_cell_is_as_warm_as_what_is_kept(rows: list[Row]) -> None:
+    part = html(Result(rows, ABOUT)).partition("All tasks at a glance")[2]
+    line = re.search(r'<td data-v="naive".*?</tr>', part)[0]  # type: ignore[index]
+    assert line.count("0.30") == 2
+    assert line.count("var(--s2) 15%") == 2  # a third of what full prefill gets
 
 
 def test_distances_are_columns_and_a_missing_one_is_a_dash(rows: list[Row]) -> None:
@@ -165,6 +172,7 @@ def test_sweep_runs_draws_and_draws_again_without_running(
     assert {file.name for file in out.parent.iterdir()} == {"s.json", "s.md", "s.png", "s.html", "s.jsonl"}
     assert {row["task"] for row in content["pooled"]} == {NEEDS, ALONE}
     assert {"evidence", "cacheblend"} <= {row["method"] for row in content["pooled"]}
+    assert content["meta"]["pools"] == {NEEDS: ["sections"], ALONE: ["sections-twin"]}
     Checked(out.with_suffix(".html").read_text())
 
     monkeypatch.setattr(bench_sweep, "on_tasks", None)  # nothing is to run from here on

@@ -54,7 +54,7 @@ dt { color: var(--soft) } dd { margin: 0; overflow-wrap: anywhere }
   --mark:#f0ead0; PRINTED } body { max-width: none; padding: 0; font-size: 10pt } .wide { overflow: visible }
   .pair { grid-template-columns: 1fr 1fr }
   h2, h3 { break-after: avoid } figure, tr { break-inside: avoid } table { font-size: 7pt }
-  th, td { padding: .1rem .3rem } .legend input { display: none } details > * { display: block } }
+  th, td { padding: .1rem .3rem; white-space: normal } .legend input { display: none } details > * { display: block } }
 """.replace("PRINTED", _colours(_LIGHT))
 _CSS += "".join(f".s{number} {{ color: var(--s{number}) }}\n" for number in range(len(_LIGHT)))
 

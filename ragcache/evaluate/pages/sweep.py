@@ -30,7 +30,8 @@ _NOTES = {
     "evidence": """a reference, no method: it is told which chunks hold the answer and recomputes all of their tokens;
         the target of choosing whole chunks by the question""",
     "true-deviation": """a reference, no method: it is told how far every token's K and V are from full prefill's and
-        takes the farthest. No upper bound: the tokens that bind a fact together need not be those that move most""",
+        takes the farthest. What it is told is not charged, though it takes time. No upper bound: the tokens that bind a
+        fact together need not be those that move most""",
 }
 _LOSS = ("method", "recompute", "charged", "charged_flops", "score", "delta", "adjusted", "agreement")
 
@@ -44,7 +45,8 @@ def html(result: Result) -> str:
     body = [
         *_head(rows, about),
         legend(looks),
-        *(part for pool in pools for part in _section(pool, _POOLS.get(pool, ""), groups[pool], looks)),
+        *(part for pool in pools for part in _pool(pool, groups[pool], looks, about)),
+        *_overview(rows),
         *_losses(rows),
         *_by_gap(result.gaps),
         *(part for task in groups if task not in pools for part in _task(task, groups[task], looks, about)),
@@ -69,8 +71,38 @@ def _head(rows: Sequence[Row], about: Mapping[str, Any]) -> Iterator[str]:
     )
 
 
+def _pool(pool: str, rows: Sequence[Row], looks: Mapping[str, Mark], about: Mapping[str, Any]) -> Iterator[str]:
+    tasks = about.get("pools", {}).get(pool, ())
+    held = f" Tasks: {', '.join(tasks)}." if tasks else ""
+    yield from _section(pool, f"{_POOLS.get(pool, '')}{held}", rows, looks)
+
+
+def _overview(rows: Sequence[Row]) -> Iterator[str]:
+    """Every method on every task, as a share of what full prefill gets."""
+    tasks = list(dict.fromkeys(row.task for row in rows))
+    full = {row.task: row.score for row in rows if row.method == "full"}
+    at = {(words(row), row.task): row for row in rows}
+    yield "<h2>All tasks at a glance</h2>"
+    yield "<p>Exact match; the paler a cell, the less is left of what full prefill gets on that task.</p>"
+    heads = [("method", "with its budget"), *((task, f"{task}: exact match") for task in tasks)]
+    cells = [
+        [Cell(name, name), *(_kept(at.get((name, task)), full.get(task, 1.0)) for task in tasks)]
+        for name in dict.fromkeys(name for name, _ in at)
+    ]
+    yield table(heads, cells)
+    links = " · ".join(f'<a href="#{escape(task)}">{escape(task)}</a>' for task in tasks)
+    yield f'<p class="soft">To each task: {links}</p>'
+
+
+def _kept(row: Row | None, full: float) -> Cell:
+    if row is None:
+        return Cell("-")
+    share = min(1.0, row.score / full) if full else 1.0
+    return Cell(f"{row.score:.2f}", row.score, _tint(45 * share))
+
+
 def _section(title: str, about: str, rows: Sequence[Row], looks: Mapping[str, Mark]) -> Iterator[str]:
-    yield f"<h2>{escape(title)}</h2>"
+    yield f'<h2 id="{escape(title)}">{escape(title)}</h2>'
     if about:
         yield f"<p>{escape(about)}</p>"
     levels = {row.method: row.score for row in rows if row.method in LEVELS}
@@ -126,8 +158,11 @@ def _by_gap(gaps: Sequence[Row]) -> Iterator[str]:
 def _heat(row: Row | None) -> Cell:
     if row is None:
         return Cell("-")
-    style = f"background: color-mix(in srgb, var(--s2) {round(55 * row.score)}%, transparent)"
-    return Cell(f"{row.score:.2f} of {row.n}", row.score, style)
+    return Cell(f"{row.score:.2f} of {row.n}", row.score, _tint(45 * row.score))
+
+
+def _tint(percent: float) -> str:
+    return f"background: color-mix(in srgb, var(--s2) {percent:.0f}%, transparent)"
 
 
 def _meanings(rows: Sequence[Row]) -> Iterable[str]:
@@ -143,7 +178,7 @@ def _meanings(rows: Sequence[Row]) -> Iterable[str]:
 def _rerun(about: Mapping[str, Any]) -> Iterator[str]:
     yield "<h2>To run it again</h2>"
     yield f"<pre>{escape(str(about.get('command', '')))}</pre>"
-    yield terms({name: _flat(value) for name, value in about.items() if name not in ("command", "tasks")})
+    yield terms({name: _flat(value) for name, value in about.items() if name not in ("command", "tasks", "pools")})
     if isinstance(about.get("tasks"), Mapping):
         yield f"<h3>Tasks</h3>{terms(about['tasks'])}"
 
