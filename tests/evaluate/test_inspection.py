@@ -225,6 +225,7 @@ def test_shares_are_of_the_scale_and_rounding_errors_stay_dark() -> None:
     found = shares(values, torch.full((2, 5), 2.0) * torch.tensor([[1.0], [1e-9]]), torch.tensor([0.5, 0.5]))
     assert found[0].tolist() == [0.0, 0.5, 1.0]
     assert found[1].max() < 1e-6
+    assert shares(values, torch.full((1, 5), 8.0))[0].tolist() == [0.0, 0.125, 0.5]
     assert shares(values, values * 0).isfinite().all()
 
 

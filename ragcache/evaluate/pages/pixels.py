@@ -23,7 +23,7 @@ def shares(values: Tensor, scale: Tensor, floor: Tensor | None = None) -> Tensor
     values : Tensor
         (rows, columns), at least 0.
     scale : Tensor
-        (rows, any): what each row is measured by, so that two pictures may share it.
+        (rows or 1, any): what each row is measured by, so that two pictures may share it.
     floor : Tensor, optional
         (rows,): the least that counts as 1, so that rounding errors are not blown up to a picture.
     """

@@ -213,7 +213,7 @@ def _attention(seen: Inspection, method: str) -> Iterator[str]:
     slots = [slot for span in seen.chunks for slot in span]
     cells = ["<span></span><b>full prefill</b>", f"<b>{escape(method)}</b>"]
     for layer, (full, reused) in enumerate(zip(seen.attention_full, seen.attention_reused, strict=True)):
-        scale = full[:, slots].flatten()[None].expand(len(full), -1)
+        scale = full[:, slots].flatten()[None]  # one for the whole map
         both = [png(shares(part[:, slots], scale), COOL) for part in (full, reused)]
         cells.append(f"<span>layer {layer}</span>" + "".join(f'<img alt="" src="{uri}">' for uri in both))
     yield f'<div class="maps">{"".join(cells)}</div>'
