@@ -75,7 +75,7 @@ class Index:
     codec : Codec, optional
         How KV is written; as it is by default.
     store : LocalStore, optional
-        Where KV is written; durable files in the folder by default.
+        Where KV is written; durable files in the folder by default. The catalogue is as durable as it is.
 
     Raises
     ------
@@ -97,7 +97,7 @@ class Index:
         self.path = Path(path)
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.reader = reader
-        self.catalog = Catalog(self.path / "catalog.sqlite")
+        self.catalog = Catalog(self.path / "catalog.sqlite", durable=store is None or store.durable)
         self.store = store or LocalStore(self.path / "kv")
         self.template = Template(reader.tokenizer)
         self._secret = load_or_create_secret(self.path / "secret")

@@ -15,7 +15,7 @@ from ragcache.engine import Engine
 from ragcache.errors import IndexMismatch, InvalidArgument
 from ragcache.index import Index
 from ragcache.model.reader import Reader
-from ragcache.store import Int8
+from ragcache.store import Int8, LocalStore
 
 
 def states(engine: Engine, ids: list[str], method: str = "naive") -> list[str]:
@@ -185,3 +185,9 @@ def test_fusing_needs_neighbours(tmp_path: Path, reader: Reader) -> None:
 def test_a_blank_chunk_is_refused(tmp_path: Path, reader: Reader) -> None:
     with Index(tmp_path / "index", reader) as index, pytest.raises(InvalidArgument, match="white space"):
         index.put("a", "a", [(" \n ", 0, 3)], {})
+
+
+@pytest.mark.parametrize(("durable", "level"), [(True, 2), (False, 0)])
+def test_the_catalogue_is_as_durable_as_the_store(tmp_path: Path, durable: bool, level: int) -> None:
+    with Index(tmp_path / "index", tiny_reader(), store=LocalStore(tmp_path / "kv", durable=durable)) as index:
+        assert index.catalog._read("PRAGMA synchronous")[0][0] == level

@@ -130,7 +130,7 @@ def _record(
         charged_flops=report.charged_flops,
         ttft_ms=report.ms.first_token,
         kl=kl,
-        gap=getattr(example, "gap", None),
+        gap=example.gap,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from ragcache.evaluate.metrics import Interval, agrees, bootstrap, bootstrap_ratio, wilson
 from ragcache.evaluate.records import Record
+from ragcache.evaluate.references import TRUE_DEVIATION
 
 K = TypeVar("K", bound=Hashable)
 
@@ -42,7 +43,8 @@ class Row:
     agreement, agreement_low, agreement_high : float or None
         Share of questions with full prefill's own answer, right or wrong, with Wilson's 95 % interval.
     ttft_ratio : float or None
-        Full prefill's median time to first token over this one's, in the same run; above 1 is faster.
+        Full prefill's median time to first token over this one's, in the same run; above 1 is faster. None for
+        `true-deviation`, which runs a full prefill of its own.
     kl : float or None
         Mean KL(full || this) of the first token's distribution, nats.
     ttft_ms : float or None
@@ -127,7 +129,8 @@ def _summary(group: Sequence[Record], full: Sequence[Record], naive: Sequence[Re
     agreement = wilson(fmean(agrees(record.answer, by_id[record.id].answer) for record in group), len(ours))
     charged = [record.charged for record in group if record.charged is not None]
     kl = [record.kl for record in group if record.kl is not None]
-    ttft = median(record.ttft_ms for record in group)
+    # The time of an oracle is nobody's.
+    ttft = None if group[0].method == TRUE_DEVIATION.name else median(record.ttft_ms for record in group)
     return Row(
         task=group[0].task,
         method=group[0].method,
@@ -144,7 +147,7 @@ def _summary(group: Sequence[Record], full: Sequence[Record], naive: Sequence[Re
         **_spread("recovered", recovered),
         retention=score / top if top else None,
         **_spread("agreement", agreement),
-        ttft_ratio=median(record.ttft_ms for record in full) / ttft,
+        ttft_ratio=median(record.ttft_ms for record in full) / ttft if ttft else None,
         ttft_ms=ttft,
         kl=fmean(kl) if kl else None,
     )

@@ -54,6 +54,8 @@ class Catalog:
     ----------
     path : str or Path
         The file, created if absent, readable by its owner only; its folder must exist.
+    durable : bool
+        Whether what was written survives a crash of the machine.
 
     Raises
     ------
@@ -66,8 +68,9 @@ class Catalog:
         The file cannot be opened, or another process kept it locked for too long.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, durable: bool = True) -> None:
         self.path = Path(path)
+        self._sync = "FULL" if durable else "OFF"
         self._lock = RLock()
         self._connection = self._connect()
         try:
@@ -258,7 +261,7 @@ class Catalog:
         tables = self._read("SELECT COUNT(*) FROM sqlite_master")[0][0]
         if tables and self._read("PRAGMA application_id")[0][0] != _APPLICATION:
             raise IndexFormat(f"{self.path} is another program's database; choose another folder for the index.")
-        for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "secure_delete = ON"):
+        for pragma in ("journal_mode = WAL", f"synchronous = {self._sync}", "foreign_keys = ON", "secure_delete = ON"):
             self._read(f"PRAGMA {pragma}")
         with self._transaction() as connection:
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")

@@ -117,7 +117,7 @@ class LocalStore:
     ) -> None:
         self.root = Path(root)
         self._allocate = allocate
-        self._durable = durable
+        self.durable = durable
         self._known_shards: set[Path] = set()
         try:
             self._make_folder(self.root)
@@ -153,7 +153,7 @@ class LocalStore:
             if path.exists():
                 _sync_folder(path.parent)
                 return False
-            return publish(path, parts, durable=self._durable)
+            return publish(path, parts, durable=self.durable)
         except OSError as error:
             raise self._refused(error) from error
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 
 from ragcache.errors import InvalidArgument, UnknownMethod
@@ -76,6 +77,9 @@ def test_every_contender_answers_every_question(reader: Reader, raw: Path) -> No
     assert by_name["prefix", 0].charged is None
     assert by_name["naive", 0].charged == 0.0
     assert by_name["random", 1].charged == pytest.approx(0.3, abs=0.01)
+    assert by_name["full", 0].kl == 0.0
+    assert by_name["prefix", 0].kl == pytest.approx(0.0, abs=1e-6)
+    assert by_name["naive", 0].kl > 1e-4
     assert by_name["cacheblend", 0].charged > by_name["random", 0].charged
     assert all(r.ttft_ms > 0 for r in records)
 
@@ -189,6 +193,11 @@ def test_a_table_without_naive_has_nothing_recovered() -> None:
     assert [row.recovered for row in tabulate(full)] == [None]
 
 
+def test_an_oracle_s_time_is_nobody_s() -> None:
+    both = [record("full", 0, "x", 1.0), record("true-deviation", 0, "x", 1.0, recompute=0.1)]
+    assert [(row.ttft_ms, row.ttft_ratio) for row in tabulate(both)] == [(10.0, 1.0), (None, None)]
+
+
 def test_divergence_is_averaged() -> None:
     both = [record("full", i, "x", 1.0, kl=0.0) for i in range(2)]
     both += [record("naive", i, "x", 1.0, kl=float(i)) for i in range(2)]
@@ -240,3 +249,25 @@ def count_answers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_the_table_has_the_rows_that_the_benchmark_names() -> None:
     assert set(CONTROLS) - set(EXTRA) <= set(METHODS)
+
+
+def test_divergence_is_the_textbook_s() -> None:
+    p, q = torch.tensor([0.5, 0.25, 0.25]), torch.tensor([0.25, 0.25, 0.5])
+    wanted = float((p * (p / q).log()).sum())
+    assert asking.divergence(p.log() + 3, q.log() - 1) == pytest.approx(wanted, abs=1e-6)
+    assert asking.divergence(p.log(), p.log()) == 0.0
+
+
+def test_where_no_answer_is_given_full_prefill_s_own_is_the_one(reader: Reader, raw: Path) -> None:
+    question = Example("q-0", "facts", ("Project 1 is in Oslo.", "It rains."), ASKED, (), ())
+    field = contenders([], (0.3,), controls=("full", "naive"))
+    records = run(reader, {"facts": [question]}, field, raw, embedder=Letters(), max_new_tokens=3)  # type: ignore[arg-type]
+    full, naive = records
+    assert (full.em, full.f1) == (1.0, 1.0)
+    assert naive.em == float(naive.answer == full.answer)
+
+
+def test_methods_that_join_later_are_compared_with_full_prefill_too(reader: Reader, raw: Path) -> None:
+    go(reader, raw, count=1)
+    late = [r for r in go(reader, raw, count=1, names=["cacheblend"]) if r.method == "cacheblend"]
+    assert [r.kl > 0 for r in late] == [True]

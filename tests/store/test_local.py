@@ -273,3 +273,16 @@ def test_killed_writers_publish_only_whole_blobs(tmp_path, make_blob):
     assert checked, "nothing was published, so nothing was tried"
     _put_all(store, contents)
     assert files_under(root) == sorted(f"{key}.safetensors" for key, _ in contents)
+
+
+@pytest.mark.parametrize(("durable", "waits"), [(True, 2), (False, 0)])
+def test_only_a_durable_store_waits_for_the_disk(tmp_path, monkeypatch, key_of, durable, waits):
+    store = LocalStore(tmp_path / "kv", durable=durable)
+    (tmp_path / "kv" / key_of(1)[:2]).mkdir()
+    store.put_if_absent(key_of(1), [b"makes the shard known"])
+    store.delete(key_of(1))
+    calls, sync = [], os.fsync
+    monkeypatch.setattr(os, "fsync", lambda handle: (calls.append(handle), sync(handle)))
+    assert store.put_if_absent(key_of(1), [b"content"])
+    assert len(calls) == waits
+    assert bytes(store.get(key_of(1))) == b"content"
