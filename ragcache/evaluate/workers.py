@@ -54,6 +54,8 @@ class Workers:
         with ExitStack() as stack:
             place = stack.enter_context(tempfile.TemporaryDirectory(prefix="ragcache-bench-"))
             idle = [stack.enter_context(_Worker(self, Path(place, str(n)))) for n in range(min(self.count, len(jobs)))]
+            for worker in idle:
+                stack.callback(worker.pipe.close)  # all of them, before any is waited for
             busy: dict[Connection, _Worker] = {}
             while queue or busy:
                 while queue and idle:
@@ -87,12 +89,10 @@ class _Worker:
         return self
 
     def __exit__(self, *error: object) -> None:
-        with suppress(OSError):
-            self.pipe.send(None)
-        self._process.join(0 if any(error) else _PATIENCE)
+        self.pipe.close()  # which it meets at its next step, and ends by itself
+        self._process.join(_PATIENCE)
         self._process.terminate()
         self._process.join()
-        self.pipe.close()
 
     def take(self, job: Job) -> None:
         """Give it something to do."""
@@ -116,20 +116,22 @@ class _Worker:
 
 
 def _serve(pipe: Connection, how: Workers, folder: Path) -> None:
-    """Work on what comes through the pipe until it is None."""
+    """Work on what comes through the pipe until it is closed."""
     import torch
 
     torch.set_num_threads(how.threads)
     try:
         reader, embedder = how.load(), Embedder(how.embedder_name)
-        while (job := pipe.recv()) is not None:
+        while True:
+            job = pipe.recv()
             with tempfile.TemporaryDirectory(prefix=folder.name, dir=folder.parent) as place:
                 for records in work(job, reader, embedder, Path(place), lambda *step: pipe.send(step)):
                     pipe.send(records)
             pipe.send(None)
     except RagCacheError as error:
-        pipe.send(error)
-    except (BrokenPipeError, EOFError):  # the other end is gone
+        with suppress(ConnectionError):
+            pipe.send(error)
+    except (EOFError, ConnectionError):  # the other end has closed it
         return
 
 
