@@ -6,9 +6,10 @@ import string
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -73,10 +74,17 @@ def bootstrap_ratio(parts: ArrayLike, wholes: ArrayLike, *, seed: int = 0, resam
         Number of draws; those whose denominator is not above 0 have no ratio and are left out.
     """
     part, whole = np.asarray(parts, dtype=np.float64), np.asarray(wholes, dtype=np.float64)
-    draws = np.random.default_rng(seed).integers(0, whole.size, size=(resamples, whole.size))
-    over, under = part[draws].sum(axis=1), whole[draws].sum(axis=1)  # (resamples,)
+    drawn = _drawn(whole.size, seed, resamples)
+    over, under = drawn @ part, drawn @ whole  # (resamples,)
     low, high = np.percentile(over[under > 0] / under[under > 0], [2.5, 97.5])
     return Interval(float(part.sum() / whole.sum()), float(low), float(high))
+
+
+@lru_cache(maxsize=4)
+def _drawn(size: int, seed: int, resamples: int) -> NDArray[np.float64]:
+    """How often each resample draws each question, (resamples, questions); the same for every row of a table."""
+    draws = np.random.default_rng(seed).integers(0, size, size=(resamples, size))
+    return np.stack([np.bincount(draw, minlength=size) for draw in draws]).astype(np.float64)
 
 
 def wilson(share: float, n: int) -> Interval:
