@@ -16,16 +16,17 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1, help="two are 1.7 times as fast where two cores are free")
     parser.add_argument("--start", type=Path, help="a trained reader to go on from, instead of from nothing")
     parser.add_argument("--level", type=int, default=Settings.level, help="where in the curriculum, with --start")
+    parser.add_argument("--layers", type=int, default=Settings.layers, help="with --start, of its layers")
     parser.add_argument("--rate", type=float, default=Settings.rate, help="learning rate")
     parser.add_argument("--blocked", type=float, default=0.0, help="see `Questions`; of the control")
     parser.add_argument("--smoke", action="store_true", help="six seconds, to see that everything runs")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
-    minutes = 0.1 if given.smoke else given.minutes
-    Trainer(
-        given.out,
-        Settings(minutes=minutes, rate=given.rate, blocked=given.blocked, start=given.start, level=given.level),
-    ).run()
+    settings = Settings(
+        minutes=0.1 if given.smoke else given.minutes, rate=given.rate, layers=given.layers, blocked=given.blocked,
+        start=given.start, level=given.level,
+    )  # fmt: skip
+    Trainer(given.out, settings).run()
 
 
 if __name__ == "__main__":

@@ -46,5 +46,5 @@ WEAKEST_AT = 0.75
 """... and that of its weakest family, up to `FIRST_MIXED`."""
 ADVANCE_AFTER = 100
 """Steps spent in a level, at least."""
-ADVANCE_ANYHOW = 1500
+ADVANCE_ANYHOW = 2000
 """From `FIRST_MIXED` on: steps after which the next level starts however well this one is known."""

@@ -1,9 +1,12 @@
 """The bundled reader's architecture and its initial weights."""
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
+_LAYER = "model.layers."
 _LOOK_BACK = {0: (1, 2, 3, 4), 1: (1, 2)}  # layer -> distances its first heads start by looking back
 
 
@@ -63,3 +66,13 @@ def _look_back(q: Tensor, k: Tensor, distances: tuple[int, ...], config: LlamaCo
         queries[head, : dim // 2] = amplitude * (frequency * distance).cos()
         queries[head, dim // 2 :] = -amplitude * (frequency * distance).sin()
         keys[head // share, : dim // 2] = amplitude
+
+
+def shallower(state: Mapping[str, Tensor], layers: int, kept: int) -> dict[str, Tensor]:
+    """Weights of a reader of `kept` layers, taken evenly from one of `layers`, the first and the last among them."""
+    source = [round(i * (layers - 1) / max(1, kept - 1)) for i in range(kept)]
+    out = {name: p for name, p in state.items() if not name.startswith(_LAYER)}
+    for new, old in enumerate(source):
+        prefix = f"{_LAYER}{old}."
+        out |= {f"{_LAYER}{new}.{n.removeprefix(prefix)}": p for n, p in state.items() if n.startswith(prefix)}
+    return out

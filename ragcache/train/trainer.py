@@ -26,7 +26,7 @@ from ragcache.train.curriculum import (
 )
 from ragcache.train.families import draw
 from ragcache.train.forward import hidden_states
-from ragcache.train.model import new_reader
+from ragcache.train.model import new_reader, shallower
 from ragcache.train.muon import Muon
 from ragcache.train.tokens import build_tokenizer, save_tokenizer
 
@@ -82,7 +82,9 @@ class Trainer:
         self.tokenizer = self._own_tokenizer()
         self.model = self._new()
         if settings.start:
-            self.model.load_state_dict(AutoModelForCausalLM.from_pretrained(settings.start).state_dict())
+            other = AutoModelForCausalLM.from_pretrained(settings.start, dtype=torch.float32)
+            layers = other.config.num_hidden_layers
+            self.model.load_state_dict(shallower(other.state_dict(), layers, settings.layers))
         self.weights: dict[str, Tensor] = dict(self.model.named_parameters())
         matrices = {n: p for n, p in self.weights.items() if p.ndim == 2 and "embed" not in n}
         self.rest = [p for n, p in self.weights.items() if n not in matrices]

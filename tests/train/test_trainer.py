@@ -1,9 +1,10 @@
 import json
+from dataclasses import replace
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from ragcache.train.curriculum import LEVELS
+from ragcache.train.curriculum import FIRST_MIXED, LEVELS
 from ragcache.train.trainer import Settings, Trainer
 
 _TINY = Settings(minutes=0.03, tokens=512, vocabulary=600)
@@ -36,3 +37,18 @@ def test_training_lowers_the_loss_on_one_batch(tmp_path):
         trainer._update()
         trainer.progress.step += 1
     assert losses[-1] < losses[0] - 0.3
+
+
+def test_a_run_goes_on_from_a_reader_with_all_or_some_of_its_layers(tmp_path):
+    first = Trainer(tmp_path / "first", _TINY)
+    first.export(tmp_path / "reader")
+    same = Trainer(tmp_path / "same", replace(_TINY, start=tmp_path / "reader"))
+    assert same.progress.level == FIRST_MIXED
+    for name, p in first.weights.items():
+        assert torch.equal(p.bfloat16().float(), same.weights[name])
+    fewer = Trainer(tmp_path / "fewer", replace(_TINY, start=tmp_path / "reader", layers=3, level=2))
+    assert fewer.progress.level == 2
+    for new, old in enumerate((0, 4, 7)):
+        name = "model.layers.{}.mlp.up_proj.weight"
+        assert torch.equal(fewer.weights[name.format(new)], same.weights[name.format(old)])
+    assert not any("layers.3." in name for name in fewer.weights)
