@@ -23,12 +23,16 @@ class Level:
         Share of prompts in another framework's wording.
     tokens : int
         Longest context.
+    steps : int
+        Training moves on after so many, however well the level is known; 0 waits until it is.
     mix : tuple of int, optional
         How many families of `ragcache.train.families` meet in one context; without it facts, sections and two hops.
     bindings : float
         Share of mixed contexts with a family whose chunks need another one, or its self-contained twin.
     alike : float
         Share of names that share a word with another one.
+    only : tuple of str
+        The bindings in use; without it all of them.
     interleaved : float
         Share of those in which two or three kinds of subjects, or labels, take turns.
     least : int
@@ -48,9 +52,11 @@ class Level:
     cut: float = 0.0
     wordings: float = 0.0
     tokens: int = 200
+    steps: int = 0
     mix: tuple[int, int] | None = None
     bindings: float = 0.0
     alike: float = 0.0
+    only: tuple[str, ...] = ()
     interleaved: float = 1.0
     least: int = 0
     subjects: int = 0

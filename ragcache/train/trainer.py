@@ -15,7 +15,6 @@ from transformers import AutoModelForCausalLM, LlamaForCausalLM, PreTrainedToken
 from ragcache.train.batches import Batch, Encoder, Questions, collate, make_row, repeat_batch
 from ragcache.train.curriculum import (
     ADVANCE_AFTER,
-    ADVANCE_ANYHOW,
     ADVANCE_AT,
     FIRST_MIXED,
     LEVELS,
@@ -205,8 +204,8 @@ class Trainer:
         else:
             told, steps = [v for k, v in p.match.items() if k != "unknown"], p.step - p.since
             ready = steps > ADVANCE_AFTER and sum(told) / max(1, len(told)) > ADVANCE_AT
-            ready = ready and (p.level >= FIRST_MIXED or min(told) > WEAKEST_AT)
-            ready = ready or (p.level >= FIRST_MIXED and steps > ADVANCE_ANYHOW)
+            most = LEVELS[p.level].steps
+            ready = steps > most if most else ready and min(told) > WEAKEST_AT
         if ready and p.level + 1 < len(LEVELS):
             p.level, p.since = p.level + 1, p.step
 

@@ -56,7 +56,7 @@ def draw(rng: Random, level: Level, held: bool = False) -> Context:
     world = World(rng, replace(level, least=rng.choice((0, level.least))), held)
     count = rng.randint(*level.mix)
     if rng.random() < level.bindings:
-        _weighed(rng, BINDINGS, _HARDER)(world, rng.random() < 0.3)
+        _weighed(rng, {name: BINDINGS[name] for name in level.only or BINDINGS}, _HARDER)(world, rng.random() < 0.3)
         count -= 1
     for _ in range(count):
         _weighed(rng, LOOKUPS, _HARDER)(world)
