@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from ragcache.encode import Encoder, LeftContext
+from ragcache.encode.batches import batches, capacity, weight
 from ragcache.errors import CorruptBlob, IndexMismatch, InvalidArgument
 from ragcache.model.buffer import ChunkKV
 from ragcache.model.reader import Reader
@@ -191,7 +192,7 @@ class Index:
         return LeftContext((kv,), (key,), "system prefix")
 
     def encode(self, encoder: Encoder, *, neighbours: Neighbours | None = None) -> Iterator[str]:
-        """Make what is missing of an encoding, chunk by chunk; resumes by itself after a kill.
+        """Make what is missing of an encoding, several chunks at once; resumes by itself after a kill.
 
         Parameters
         ----------
@@ -203,18 +204,18 @@ class Index:
         Yields
         ------
         str
-            The id of each chunk as soon as its KV is stored.
+            The id of each chunk once its KV is stored.
         """
         if encoder.before is not None:
             yield from self.encode(encoder.before)
         shelf = _Shelf(self, neighbours)
-        for row in self.catalog.missing(encoder.recipe):
-            left = encoder.left(row.id, shelf)
-            if left is None:
-                continue
-            kv = encoder.encode(self.reader, Segment(row.token_ids, row.text, row.id), left)
-            self.save(row.id, encoder, kv, left)
-            yield row.id
+        rows = self.catalog.missing(encoder.recipe)
+        behind = ((row, left) for row in rows if (left := encoder.left(row.id, shelf)) is not None)
+        for batch in batches(behind, lambda one: weight(len(one[0].token_ids), one[1]), capacity(self.reader.device)):
+            todo = [(Segment(row.token_ids, row.text, row.id), left) for row, left in batch]
+            made = zip(batch, encoder.encode(self.reader, todo), strict=True)
+            self.catalog.put_encoding(*[self._stored(row.id, encoder, kv, left) for (row, left), kv in made])
+            yield from (row.id for row, _ in batch)
 
     def make(self, chunk: Chunk, encoder: Encoder) -> ChunkKV:
         """A chunk's KV, computed now; stored too where the chunk is one of the index's."""
@@ -222,17 +223,14 @@ class Index:
         known = self.catalog.chunk(chunk.id) is not None
         chosen = encoder.before or encoder  # neighbours are found at ingestion only; pass A serves until then
         left = chosen.left(chunk.id, shelf) or LeftContext()
-        kv = chosen.encode(self.reader, chunk.segment, left)
+        [kv] = chosen.encode(self.reader, [(chunk.segment, left)])
         if known:
             self.save(chunk.id, chosen, kv, left)
         return kv
 
     def save(self, chunk: str, encoder: Encoder, kv: ChunkKV, left: LeftContext) -> None:
         """Store a chunk's KV: blob first, then the row that names it."""
-        key = self._key(encoder.recipe, left.keys, kv.token_ids)
-        size = self._write(key, kv, encoder.recipe)
-        now = time.time()
-        self.catalog.put_encoding(EncodingRow(chunk, encoder.recipe, key, left.keys, size, left.words, now, now))
+        self.catalog.put_encoding(self._stored(chunk, encoder, kv, left))
 
     def load(self, chunk: Chunk, encoder: Encoder, before: tuple[str, ...] | None) -> Loaded:
         """A chunk's stored KV for use behind what stands `before` it.
@@ -307,6 +305,13 @@ class Index:
         if blob.token_ids != token_ids:
             raise CorruptBlob(key, "it holds other tokens")
         return ChunkKV(blob.layers, blob.start, blob.token_ids, dict(blob.extras))
+
+    def _stored(self, chunk: str, encoder: Encoder, kv: ChunkKV, left: LeftContext) -> EncodingRow:
+        """The row of a KV whose blob is stored."""
+        key = self._key(encoder.recipe, left.keys, kv.token_ids)
+        size = self._write(key, kv, encoder.recipe)
+        now = time.time()
+        return EncodingRow(chunk, encoder.recipe, key, left.keys, size, left.words, now, now)
 
     def _write(self, key: str, kv: ChunkKV, recipe: str) -> int:
         about = {"fingerprint": self.reader.fingerprint, "recipe": recipe}

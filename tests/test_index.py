@@ -127,7 +127,10 @@ def test_the_same_text_in_two_indexes_has_two_keys(tmp_path: Path, reader: Reade
     assert keys[0] != keys[1]
 
 
-def test_encoding_resumes_where_it_was_killed(tmp_path: Path, reader: Reader) -> None:
+def test_encoding_resumes_where_it_was_killed(
+    tmp_path: Path, reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ragcache.index.capacity", lambda _: 1)
     with Index(tmp_path / "index", reader) as index:
         for n in range(5):
             index.put(f"d{n}", "x", [(f"Text number {n}.", 0, 14)], {})
@@ -141,9 +144,11 @@ def test_an_ingestion_killed_in_a_process_is_finished_by_the_next(tmp_path: Path
     script = textwrap.dedent(f"""
         import os, signal, sys
         sys.path.insert(0, {str(Path(__file__).parent)!r})
+        import ragcache.index
         from conftest import tiny_reader
         from ragcache.encode import Alone
         from ragcache.index import Index
+        ragcache.index.capacity = lambda device: 1
         index = Index({str(tmp_path / "index")!r}, tiny_reader())
         for n in range(6):
             index.put(f"d{{n}}", "x", [(f"Text number {{n}}.", 0, 14)], {{}})

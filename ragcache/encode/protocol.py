@@ -69,8 +69,8 @@ class Encoder(Protocol):
     def left(self, chunk: str, stored: Stored) -> LeftContext | None:
         """The left context for a chunk; None where what it takes is not there (yet)."""
 
-    def encode(self, reader: Reader, chunk: Segment, left: LeftContext) -> ChunkKV:
-        """Prefill the chunk behind it."""
+    def encode(self, reader: Reader, todo: Sequence[tuple[Segment, LeftContext]]) -> list[ChunkKV]:
+        """Prefill chunks, each behind its own left context; few enough for one forward."""
 
 
 class Anywhere:
@@ -80,6 +80,6 @@ class Anywhere:
     before: ClassVar[Encoder | None] = None
     exact_only: ClassVar[bool] = False
 
-    def encode(self, reader: Reader, chunk: Segment, left: LeftContext) -> ChunkKV:
-        """Prefill the chunk behind it."""
-        return reader.encode(chunk.token_ids, left.kvs)
+    def encode(self, reader: Reader, todo: Sequence[tuple[Segment, LeftContext]]) -> list[ChunkKV]:
+        """Prefill chunks, each behind its own left context, in one forward."""
+        return reader.encode_all([(chunk.token_ids, left.kvs) for chunk, left in todo])

@@ -1,5 +1,6 @@
 """Each chunk behind a few throw-away tokens that take the attention sink."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragcache.encode.protocol import Anywhere, LeftContext, Stored
@@ -29,7 +30,8 @@ class Sink(Anywhere):
         """The throw-away tokens; their key is never what stands before a chunk in a prompt, so nothing is exact."""
         return LeftContext(keys=(self.recipe,), words=f"{self.tokens} throw-away tokens")
 
-    def encode(self, reader: Reader, chunk: Segment, left: LeftContext) -> ChunkKV:
-        """Prefill the chunk behind the sink tokens; only the chunk's KV is kept."""
+    def encode(self, reader: Reader, todo: Sequence[tuple[Segment, LeftContext]]) -> list[ChunkKV]:
+        """Prefill chunks, each behind sink tokens of its own; only the chunks' KV is kept."""
         newline: int = reader.tokenizer("\n", add_special_tokens=False)["input_ids"][-1]
-        return reader.encode(chunk.token_ids, (reader.encode([newline] * self.tokens),))
+        sink = (reader.encode([newline] * self.tokens),)
+        return reader.encode_all([(chunk.token_ids, sink) for chunk, _ in todo])

@@ -45,14 +45,14 @@ def attention(
     _refuse(attention_mask, kwargs)
     plan = getattr(key, "ragcache_plan", None) or _trailing(query.shape[2], key)
     layer: int = module.layer_idx  # type: ignore[assignment]
-    sink = plan.scores.get(layer)
     scale = query.shape[3] ** -0.5 if scaling is None else scaling
-    if sink is None:
-        output = _blocked(query, key, value, plan, scale, sliding_window)
+    if len(plan.starts) == 1:
+        output = _attended(query, key, value, plan, layer, scale, sliding_window)
     else:
-        output = _scored(query, key, value, plan, scale, sliding_window, sink)
-        if plan.stop_after_scores and layer == plan.last_scored:
-            raise StopForward
+        runs = [(query[:, :, rows], key[:, :, keys], value[:, :, keys], own) for rows, keys, own in plan.runs]
+        output = torch.cat([_attended(*run, layer, scale, sliding_window) for run in runs], dim=2)
+    if plan.stop_after_scores and layer == plan.last_scored:
+        raise StopForward
     return output.transpose(1, 2).contiguous(), None  # (1, rows, heads, head_dim)
 
 
@@ -69,6 +69,16 @@ def _refuse(mask: Tensor | None, kwargs: dict[str, Any]) -> None:
 def _trailing(rows: int, key: Tensor) -> ForwardPlan:
     end = key.shape[2]
     return ForwardPlan(Slots(torch.arange(end - rows, end, device=key.device)), end)
+
+
+def _attended(
+    query: Tensor, key: Tensor, value: Tensor, plan: ForwardPlan, layer: int, scale: float, window: int | None
+) -> Tensor:
+    """Attention of rows that may all see the first key. Returns (1, heads, rows, head_dim)."""
+    sink = plan.scores.get(layer)
+    if sink is None:
+        return _blocked(query, key, value, plan, scale, window)
+    return _scored(query, key, value, plan, scale, window, sink)
 
 
 def _blocked(

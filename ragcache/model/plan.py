@@ -4,8 +4,11 @@ Slots order tokens causally and say where K and V are written; positions are wha
 that one is never taken for the other: masks are built from slots, rotations from positions.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
 from typing import NewType
 
 import torch
@@ -51,6 +54,9 @@ class ForwardPlan:
         End the forward once the last of those layers has been scored.
     on_update : UpdateSink or None
         Sees every layer's fresh K and V before they are written.
+    starts : sequence of int
+        Slots where unrelated runs of tokens begin, ascending from 0: no row sees a slot before its own run's, and
+        probabilities are over its own run's keys.
     """
 
     slots: Slots
@@ -58,7 +64,18 @@ class ForwardPlan:
     scores: dict[int, ScoreSink] = field(default_factory=dict)
     stop_after_scores: bool = False
     on_update: UpdateSink | None = None
+    starts: Sequence[int] = (0,)
     _blocks: dict[int | None, list[Block]] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def runs(self) -> list[tuple[slice, slice, "ForwardPlan"]]:
+        """The plan taken apart at `starts`: each run's rows, its keys, and what it is to itself."""
+        edges, parts = self.slots.tolist(), []
+        for start, stop in pairwise((*self.starts, self.end)):
+            rows = slice(bisect_left(edges, start), bisect_left(edges, stop))
+            own = replace(self, slots=Slots(self.slots[rows] - start), end=stop - start, starts=(0,))
+            parts.append((rows, slice(start, stop), own))
+        return parts
 
     @property
     def last_scored(self) -> int:

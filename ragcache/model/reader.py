@@ -4,7 +4,9 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Self
 
@@ -217,25 +219,39 @@ class Reader:
         left : sequence of ChunkKV
             What stands before it, in order; moved to contiguous positions from 0.
         """
-        start = sum(len(kv) for kv in left)
-        end = start + len(token_ids)
+        return self.encode_all([(token_ids, left)])[0]
+
+    def encode_all(self, todo: Sequence[tuple[Sequence[int], Sequence[ChunkKV]]]) -> list[ChunkKV]:
+        """The same for several at once, in one forward over all of their tokens; none of them sees another.
+
+        Parameters
+        ----------
+        todo : sequence of (sequence of int, sequence of ChunkKV)
+            Tokens and left context of each.
+        """
+        runs = _lined_up(todo)
+        end = runs[-1].slots.stop
         buffer = self.buffer(end)
-        slot = 0
-        for kv in left:
-            self.place(buffer, kv, slot, slot)
-            slot += len(kv)
-        slots = torch.arange(start, end, device=self.device)
-        self.forward(token_ids, Positions(slots), buffer, ForwardPlan(Slots(slots), end))
-        return ChunkKV(buffer.read(start, end), start, tuple(token_ids), {})
+        for run in runs:
+            for kv, position in zip(run.left, accumulate(map(len, run.left), initial=0), strict=False):
+                self.place(buffer, kv, run.start + position, position)
+        rows = [(token, slot, slot - run.start) for run in runs for token, slot in zip(run.ids, run.slots, strict=True)]
+        tokens, slots, positions = zip(*rows, strict=True)
+        plan = ForwardPlan(Slots(self._indices(slots)), end, starts=[run.start for run in runs])
+        self.forward(tokens, Positions(self._indices(positions)), buffer, plan)
+        return [ChunkKV(buffer.read(run.slots.start, run.slots.stop), run.behind, run.ids, {}) for run in runs]
 
     def place(self, buffer: KVBuffer, kv: ChunkKV, slot: int, position: int) -> None:
         """Put a KV into the slots from `slot` on, its keys moved to the positions from `position` on."""
-        delta = position - kv.start
+        delta, device = position - kv.start, self.device
         layers = []
         for index, layer in enumerate(kv.layers):
-            key, value = layer.to(self.device, non_blocking=True)  # (kv_heads, tokens, head_dim) each
+            key, value = layer.to(device, non_blocking=True)  # (kv_heads, tokens, head_dim) each
             layers.append((self.rotator.rotate(key, index, delta), value))
         buffer.place(slot, layers)
+
+    def _indices(self, numbers: Sequence[int]) -> Tensor:
+        return torch.tensor(numbers, device=self.device)
 
     def _inputs(self, token_ids: Sequence[int], positions: Positions, buffer: KVBuffer) -> dict[str, Any]:
         ids = torch.tensor([list(token_ids)], device=self.device)  # (1, rows)
@@ -280,6 +296,34 @@ class Reader:
         if missing := sorted(set(range(self.layers)) - seen):
             raise UnsupportedModel(f"layers {missing} do not run attention through transformers' attention interface")
         return [(layer[0], layer[1]) for layer in buffer.read(0, 2)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """Tokens to be computed behind a left context, and the slot where that context begins."""
+
+    ids: tuple[int, ...]
+    left: Sequence[ChunkKV]
+    start: int
+
+    @property
+    def behind(self) -> int:
+        """Tokens in front."""
+        return sum(map(len, self.left))
+
+    @property
+    def slots(self) -> range:
+        """Of the tokens."""
+        first = self.start + self.behind
+        return range(first, first + len(self.ids))
+
+
+def _lined_up(todo: Sequence[tuple[Sequence[int], Sequence[ChunkKV]]]) -> list[_Run]:
+    """One run behind the other."""
+    runs: list[_Run] = []
+    for ids, left in todo:
+        runs.append(_Run(tuple(ids), left, runs[-1].slots.stop if runs else 0))
+    return runs
 
 
 class _FairLock:

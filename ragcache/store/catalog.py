@@ -173,18 +173,18 @@ class Catalog:
             recipe,
         )
 
-    def put_encoding(self, row: EncodingRow) -> None:
-        """Record a blob that is already stored; the same chunk, recipe and key replace their row.
+    def put_encoding(self, *rows: EncodingRow) -> None:
+        """Record blobs that are already stored; the same chunk, recipe and key replace their row.
 
         Raises
         ------
         InvalidArgument
-            The index has no such chunk.
+            The index has no such chunk; no row was written then.
         """
         with self._transaction() as connection:
-            connection.execute(
+            connection.executemany(
                 f"INSERT OR REPLACE INTO encodings ({ENCODING}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                encoding_values(row),
+                [encoding_values(row) for row in rows],
             )
 
     def encodings(self, chunk: str, recipe: str) -> list[EncodingRow]:

@@ -79,6 +79,26 @@ def test_blocked_and_scored_attention_equal_dense_attention(drawn: tuple[Slots, 
     assert not probabilities.masked_select(~dense(slots, end, window)).any()
 
 
+@given(st.lists(rows_of_a_prompt(), min_size=2, max_size=4), st.booleans())
+@ANYTHING
+def test_runs_of_one_plan_do_not_see_each_other(drawn: list[tuple[Slots, int, int | None]], scored: bool) -> None:
+    window, starts = drawn[0][2], [0]
+    for _, end, _ in drawn:
+        starts.append(starts[-1] + end)
+    slots = Slots(torch.cat([run[0] + start for run, start in zip(drawn, starts, strict=False)]))
+    floors = torch.tensor([start for run, start in zip(drawn, starts, strict=False) for _ in run[0]])
+    mask = dense(slots, starts[-1], window) & (torch.arange(starts[-1]) >= floors[:, None])
+    query, key, value = tensors(len(slots), starts[-1])
+    collected: list[Tensor] = []
+    forward = ForwardPlan(slots, starts[-1], {0: collected.append} if scored else {}, starts=starts[:-1])
+    key.ragcache_plan = forward  # type: ignore[attr-defined]
+    module = SimpleNamespace(layer_idx=0)
+    output, _ = attention.attention(module, query, key, value, None, scaling=0.3, sliding_window=window)  # type: ignore[arg-type]
+    wanted = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=0.3, enable_gqa=True)
+    assert torch.allclose(output.transpose(1, 2), wanted, atol=1e-5)
+    assert [block.shape[2] for block in collected] == ([end for _, end, _ in drawn] if scored else [])
+
+
 def test_blocks_are_built_once_per_window() -> None:
     forward = ForwardPlan(Slots(torch.arange(5)), 5)
     assert forward.blocks(None) is forward.blocks(None)
