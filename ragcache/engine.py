@@ -38,6 +38,10 @@ class Prefilled:
         Forwards a draft of the answer: how many of its tokens greedy decoding says too, and the logits behind those.
     report : CacheReport
         What it was made from.
+    recomputed : Tensor
+        (slots,) bool: reused tokens that were computed again.
+    passed : Pass or None
+        The buffer as it stands behind the prompt, and what it was made with; None for full prefill.
     """
 
     prompt: Prompt
@@ -45,6 +49,8 @@ class Prefilled:
     step: Step
     follow: "Follow"
     report: CacheReport
+    recomputed: Tensor
+    passed: Pass | None
 
 
 #: Takes a draft of the answer; gives how many tokens of it hold, and the logits behind them.
@@ -171,6 +177,7 @@ class Engine:
         by_id = {chunk.id: chunk for chunk in chunks}
         placed = [by_id[prompt.segments[i].chunk or ""] for i in prompt.chunks()]
         work = Assembly(self.reader, self.index, prompt, placed, Ledger(self._shape))
+        p = None
         if row.encode is None:
             logits, step = self._stock(work)
             follow: Follow = lambda draft: (0, logits)  # the baseline takes every step  # noqa: E731
@@ -186,7 +193,8 @@ class Engine:
 
         work.ms.first_token = work.ms.total = work.now() - began * 1e3
         nominal = None if row.recompute is None else budget
-        return Prefilled(prompt, logits, step, follow, self._report(row.name, nominal, work, recomputed))
+        report = self._report(row.name, nominal, work, recomputed)
+        return Prefilled(prompt, logits, step, follow, report, recomputed, p)
 
     def _stock(self, work: Assembly) -> tuple[Tensor, Step]:
         """Full prefill, with transformers' own attention and cache."""

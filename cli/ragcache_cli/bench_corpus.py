@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragcache_cli.bench_options import Methods, Threads, numbers, show, split, use_threads
+from ragcache_cli.bench_options import Budgets, Methods, Threads, TopK, numbers, show, split, use_threads, write
 from ragcache_cli.options import AsJson
 from ragcache_cli.terminal import note, progress
 
@@ -19,15 +19,14 @@ _CORPUS = ("kind", "method", "recompute", "n", "recall", "score", "ci_low", "ci_
 
 def corpus(
     names: Methods = "full,naive,cacheblend,fusionrag",
-    budgets: Annotated[str, typer.Option(metavar="R,R", help="Shares to recompute.")] = "0.15",
-    top_k: Annotated[int | None, typer.Option(min=1, metavar="N", help="Chunks to retrieve.")] = None,
+    budgets: Budgets = "0.15",
+    top_k: TopK = None,
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only so many questions of each kind.")] = None,
     threads: Threads = None,
     out: Annotated[Path, typer.Option(metavar="FILE", help="JSON to write.")] = Path("corpus.json"),
     as_json: AsJson = False,
 ) -> None:
     """Ask the demo corpus end to end: what retrieval finds, and what is then read right, in separate columns."""
-    import json
     from tempfile import TemporaryDirectory
 
     from ragcache import bundled
@@ -44,8 +43,7 @@ def corpus(
         rows = run(rag, questions, field, top_k=top_k or rag.top_k, progress=shown)
         about = report.meta(**report.about_reader(rag.reader), chunk_tokens=rag.chunk_tokens)
     content = {"meta": about, "rows": [vars(row) for row in rows]}
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(content, indent=1, default=str) + "\n", encoding="utf-8")
+    write(out, content)
     show(content, _CORPUS, as_json=as_json)
     note(f"wrote {out}")
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ragcache_cli.bench_options import Methods, Threads, known, numbers, show, split, use_threads
+from ragcache_cli.bench_options import Budgets, Methods, Threads, known, numbers, show, split, use_threads, write
 from ragcache_cli.options import AsJson
 from ragcache_cli.terminal import progress
 
@@ -17,7 +17,7 @@ def latency(
     shape: Annotated[str, typer.Option(metavar="NAME", help="Sizes of a published model.")] = "qwen2.5-0.5b",
     context: Annotated[str, typer.Option(metavar="N,N", help="Context lengths in tokens.")] = "4096",
     names: Methods = "naive,cacheblend,fusionrag",
-    recompute: Annotated[str, typer.Option(metavar="R,R", help="Shares to recompute.")] = "0.15",
+    recompute: Budgets = "0.15",
     repeats: Annotated[int, typer.Option(min=1, metavar="N", help="Paired measurements of each.")] = 5,
     threads: Threads = None,
     dtype: Annotated[str, typer.Option(metavar="DTYPE", help="float32, bfloat16 or float16.")] = "bfloat16",
@@ -32,8 +32,6 @@ def latency(
 
     Chunks of 512 tokens, prefix 16, question 32. Everything after retrieval counts: loading, rotation, selection.
     """
-    import json
-
     import torch
 
     from ragcache.evaluate import report
@@ -60,6 +58,5 @@ def latency(
     )
     content = {"meta": about, "rows": [vars(row) for row in rows]}
     if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        write(out, content)
     show(content, (*_LATENCY, *_STAGES), as_json=as_json)

@@ -1,14 +1,38 @@
 """Options, and what is done with them, that the `bench` commands share."""
 
-from collections.abc import Sequence
-from typing import Annotated, Any, TypeVar
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from ragcache_cli.terminal import say_json, table
+from ragcache_cli.terminal import progress, say_json, table
+
+if TYPE_CHECKING:
+    from ragcache.evaluate.runs import Bench
 
 Number = TypeVar("Number", int, float)
 
+BUDGETS = "0.02,0.05,0.10,0.15,0.30"
+Tasks = Annotated[
+    str | None, typer.Option(metavar="A,B", help="Tasks by name; without it all of them, or none beside --data.")
+]
+Data = Annotated[
+    list[str] | None, typer.Option(metavar="SET:PATH", help="A public set as a task, xquad:FILE; repeatable.")
+]
+Budgets = Annotated[str, typer.Option(metavar="R,R", help="Shares to recompute.")]
+Count = Annotated[int, typer.Option("--n", min=1, metavar="N", help="Questions per task.")]
+Seed = Annotated[int, typer.Option(metavar="S", help="Of the questions.")]
+RandomSeeds = Annotated[int, typer.Option(min=1, metavar="N", help="Seeds of the random control.")]
+TopK = Annotated[int | None, typer.Option(min=1, metavar="N", help="Chunks to retrieve; else the index's own number.")]
+Reader = Annotated[
+    str | None, typer.Option("--model", metavar="NAME", help="Hub id or folder of the model; else the bundled reader.")
+]
+Dtype = Annotated[str, typer.Option(metavar="DTYPE", help="auto, float32, bfloat16 or float16.")]
+Tokens = Annotated[int, typer.Option("--max-new-tokens", min=1, metavar="N", help="Most tokens of an answer.")]
+Workers = Annotated[int, typer.Option(min=1, metavar="N", help="Processes that answer; each loads the model.")]
 Methods = Annotated[str, typer.Option("--methods", "--method", metavar="A,B", help="Rows of `ragcache methods`.")]
 Threads = Annotated[
     int | None, typer.Option("--threads", min=1, metavar="T", help="CPU threads; without it torch's own number.")
@@ -21,6 +45,34 @@ def show(content: dict[str, Any], columns: Sequence[str], *, as_json: bool) -> N
         say_json(content)
     else:
         table(columns, [[row[name] for name in columns] for row in content["rows"]])
+
+
+def write(out: Path, content: dict[str, Any]) -> None:
+    """Write a result as JSON."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+@contextmanager
+def bench(
+    raw: Path, model: str | None, dtype: str, max_new_tokens: int, threads: int | None, workers: int = 1
+) -> "Iterator[Bench]":
+    """A reader to be asked, with its answers kept in `raw` and progress on stderr."""
+    from functools import partial
+
+    from ragcache.evaluate import runs
+    from ragcache.evaluate.records import Journal
+    from ragcache.evaluate.workers import Workers
+    from ragcache.model.decode import Sampling
+    from ragcache.rag import BUNDLED, load_reader
+
+    use_threads(threads)
+    load = partial(load_reader, model or BUNDLED, dtype=dtype)
+    several = Workers(load, workers, threads or 1) if workers > 1 else None
+    reader = load()
+    with progress(fold=True) as shown:
+        sampling = Sampling(max_new_tokens=max_new_tokens)
+        yield runs.Bench(reader, Journal(raw), sampling, workers=several, progress=shown)
 
 
 def split(text: str) -> list[str]:

@@ -7,21 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragcache_cli.bench_options import Methods, Threads, known, numbers, show, split, use_threads
+from ragcache_cli import bench_options as options
+from ragcache_cli.bench_options import bench, known, numbers, show, split, use_threads
 from ragcache_cli.options import AsJson
 from ragcache_cli.terminal import note, progress, say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ragcache.evaluate.contenders import Contender
-    from ragcache.evaluate.records import Record
     from ragcache.evaluate.tasks import Task
-    from ragcache.methods import Method
-    from ragcache.model.reader import Reader
 
 METHODS = "prefix,naive,link0,epic,cacheblend,fusionrag,prophetkv"
-BUDGETS = "0.02,0.05,0.10,0.15,0.30"
 _ROW = ("task", "method", "recompute", "charged", "charged_flops", "score", "ci_low", "ci_high", "agreement", "kl")
 _OWN = ("method", "recompute", "charged", "score", "f1", "agreement", "agreement_low", "ttft_ms", "ttft_ratio")
 QUICK = 12  # questions per task
@@ -41,19 +37,6 @@ class Setup:
     threads: int | None
     out: Path
 
-    @property
-    def raw(self) -> Path:
-        """Where the answers are kept."""
-        return self.out.with_suffix(".jsonl")
-
-    def field(self, only: "Sequence[Method] | None" = None) -> "list[Contender]":
-        """The contenders; with `only`, no others, controls included."""
-        from ragcache.evaluate.contenders import contenders
-
-        if only is not None:
-            return contenders(only, self.budgets, self.seeds, controls=())
-        return contenders(self.names, self.budgets, self.seeds)
-
     def about(self) -> dict[str, Any]:
         """For a result's meta; KV is read from memory but for the first contender of each question."""
         return {
@@ -63,39 +46,28 @@ class Setup:
 
 
 def quality(
-    tasks: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Tasks by name; without it all of them, or none beside --data.")
-    ] = None,
-    data: Annotated[
-        list[str] | None, typer.Option(metavar="SET:PATH", help="A public set as a task, xquad:FILE; repeatable.")
-    ] = None,
+    tasks: options.Tasks = None,
+    data: options.Data = None,
     questions: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Your own questions instead, JSONL, over your own --index.")
     ] = None,
     index: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of the index that --questions are asked of.")
     ] = None,
-    names: Methods = METHODS,
-    budgets: Annotated[str, typer.Option(metavar="R,R", help="Shares to recompute.")] = BUDGETS,
-    n: Annotated[int, typer.Option("--n", min=1, metavar="N", help="Questions per task.")] = 200,
-    seed: Annotated[int, typer.Option(metavar="S", help="Of the questions.")] = 0,
-    random_seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Seeds of the random control.")] = 5,
+    names: options.Methods = METHODS,
+    budgets: options.Budgets = options.BUDGETS,
+    n: options.Count = 200,
+    seed: options.Seed = 0,
+    random_seeds: options.RandomSeeds = 5,
     quick: Annotated[
         bool, typer.Option("--quick", help="A first look: 12 questions per task, one budget, fewer rows.")
     ] = False,
-    model: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Hub id or folder of the model; without it the bundled reader."),
-    ] = None,
-    dtype: Annotated[str, typer.Option(metavar="DTYPE", help="auto, float32, bfloat16 or float16.")] = "auto",
-    top_k: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Chunks per question of --questions; else the index's own.")
-    ] = None,
-    max_new_tokens: Annotated[int, typer.Option(min=1, metavar="N", help="Most tokens of an answer.")] = 40,
-    workers: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Processes that share the tasks; each loads the model.")
-    ] = 1,
-    threads: Threads = None,
+    model: options.Reader = None,
+    dtype: options.Dtype = "auto",
+    top_k: options.TopK = None,
+    max_new_tokens: options.Tokens = 40,
+    workers: options.Workers = 1,
+    threads: options.Threads = None,
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="JSON to write; .md, .png and the answers' .jsonl go beside it.")
     ] = Path("quality.json"),
@@ -132,19 +104,22 @@ def quality(
 def on_tasks(setup: Setup, chosen: "Mapping[str, Task]", seed: int, workers: int) -> None:
     """Run the tasks, and write what comes out."""
     from ragcache.evaluate import report
+    from ragcache.evaluate.contenders import contenders
     from ragcache.evaluate.pareto import pooled, pools
     from ragcache.evaluate.table import by_gap, tabulate
     from ragcache.evaluate.tasks import TASKS
 
     report.check_plotting()
-    reader, records = answered(setup, chosen, setup.field(), seed, workers)
+    field = contenders(setup.names, setup.budgets, setup.seeds)
+    how = (setup.model, setup.dtype, setup.max_new_tokens, setup.threads, workers)
+    with bench(setup.out.with_suffix(".jsonl"), *how) as asked:
+        records = asked.answers({name: task.examples(setup.n, seed) for name, task in chosen.items()}, field)
+        about = report.meta(
+            **report.about_reader(asked.reader), **setup.about(), n=setup.n, seed=seed, workers=workers,
+            tasks={name: repr(task) for name, task in chosen.items()},
+        )  # fmt: skip
     chance = {name: value for name, task in chosen.items() if (value := getattr(task, "chance", None)) is not None}
-    needs = {name: task.needs for name, task in chosen.items() if name in TASKS and hasattr(task, "needs")}
-    rows = tabulate(records, chance)
-    about = report.meta(
-        **report.about_reader(reader), **setup.about(), tasks={name: repr(task) for name, task in chosen.items()},
-        n=setup.n, seed=seed, workers=workers,
-    )  # fmt: skip
+    rows, needs = tabulate(records, chance), {name: task.needs for name, task in chosen.items() if name in TASKS}
     report.write(setup.out, rows, about, gaps=by_gap(records), pooled=pooled(rows, pools(needs)))
 
 
@@ -155,7 +130,9 @@ def on_own(setup: Setup, questions: Path, index: Path | None, top_k: int | None,
     """
     from ragcache.errors import InvalidArgument
     from ragcache.evaluate import own, report
+    from ragcache.evaluate.contenders import contenders
     from ragcache.evaluate.recommend import recommend
+    from ragcache.evaluate.records import Journal
     from ragcache.evaluate.table import tabulate
     from ragcache.methods import find
     from ragcache.rag import RagCache
@@ -167,17 +144,19 @@ def on_own(setup: Setup, questions: Path, index: Path | None, top_k: int | None,
     use_threads(setup.threads)
     dtype = None if setup.dtype == "auto" else setup.dtype
     with RagCache.open(index, model=setup.model, dtype=dtype, create=False) as rag, progress() as shown:
-        asked_for = map(find, setup.names) if named else own.served(rag, setup.names)
-        field = setup.field([*own.served(rag, ["full", "naive", "random"]), *asked_for])
+        rows = own.served(rag, ["full", "naive", "random"])
+        rows += map(find, setup.names) if named else own.served(rag, setup.names)
+        field = contenders(rows, setup.budgets, setup.seeds, controls=())
+        journal, top_k = Journal(setup.out.with_suffix(".jsonl")), top_k or rag.top_k
         records = own.run(
-            rag, asked, field, setup.raw, top_k=top_k or rag.top_k, max_new_tokens=setup.max_new_tokens, progress=shown
+            rag, asked, field, journal, top_k=top_k, max_new_tokens=setup.max_new_tokens, progress=shown
         )
-        rows = tabulate(records)
+        table = tabulate(records)
         about = report.meta(
-            **report.about_reader(rag.reader), **setup.about(), questions=len(asked), top_k=top_k or rag.top_k,
-            recommendation=recommend(rows).as_dict(),
+            **report.about_reader(rag.reader), **setup.about(), questions=len(asked), top_k=top_k,
+            recommendation=recommend(table).as_dict(),
         )  # fmt: skip
-    report.write(setup.out, rows, about)
+    report.write(setup.out, table, about)
 
 
 def chosen_tasks(tasks: str | None, data: "Sequence[str]") -> "dict[str, Task]":
@@ -190,27 +169,6 @@ def chosen_tasks(tasks: str | None, data: "Sequence[str]") -> "dict[str, Task]":
     for spec in data:
         chosen |= named(spec)
     return chosen
-
-
-def answered(
-    setup: Setup, chosen: "Mapping[str, Task]", field: "Sequence[Contender]", seed: int, workers: int
-) -> "tuple[Reader, list[Record]]":
-    """Every contender's answers to the tasks' questions, and who read them."""
-    from functools import partial
-
-    from ragcache.evaluate.runs import run
-    from ragcache.evaluate.workers import Workers
-    from ragcache.rag import BUNDLED, load_reader
-
-    use_threads(setup.threads)
-    load = partial(load_reader, setup.model or BUNDLED, dtype=setup.dtype)
-    reader = load()
-    examples = {name: task.examples(setup.n, seed) for name, task in chosen.items()}
-    hands = Workers(load, workers, setup.threads or 1) if workers > 1 else None
-    with progress(fold=True) as shown:
-        return reader, run(
-            reader, examples, field, setup.raw, max_new_tokens=setup.max_new_tokens, progress=shown, hands=hands
-        )
 
 
 def _refuse(reason: str, **given: object) -> None:

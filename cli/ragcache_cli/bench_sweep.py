@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragcache_cli.bench_options import Threads, numbers, show, split
-from ragcache_cli.bench_quality import BUDGETS, Setup, chosen_tasks, on_tasks
+from ragcache_cli import bench_options as options
+from ragcache_cli.bench_options import numbers, show, split
+from ragcache_cli.bench_quality import Setup, chosen_tasks, on_tasks
 from ragcache_cli.options import AsJson
 from ragcache_cli.terminal import note
 
@@ -24,30 +25,21 @@ def sweep(
     admission: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Pool tasks by the verdicts that `bench admit` wrote there.")
     ] = None,
-    tasks: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Tasks by name; without it all of them, or none beside --data.")
-    ] = None,
-    data: Annotated[
-        list[str] | None, typer.Option(metavar="SET:PATH", help="A public set as a task, xquad:FILE; repeatable.")
-    ] = None,
+    tasks: options.Tasks = None,
+    data: options.Data = None,
     names: Annotated[
         str | None,
         typer.Option("--methods", "--method", metavar="A,B", help="Rows of `ragcache methods`; without it all."),
     ] = None,
-    budgets: Annotated[str, typer.Option(metavar="R,R", help="Shares to recompute.")] = BUDGETS,
-    n: Annotated[int, typer.Option("--n", min=1, metavar="N", help="Questions per task.")] = 200,
-    seed: Annotated[int, typer.Option(metavar="S", help="Of the questions.")] = 0,
-    random_seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Seeds of the random control.")] = 5,
-    model: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Hub id or folder of the model; without it the bundled reader."),
-    ] = None,
-    dtype: Annotated[str, typer.Option(metavar="DTYPE", help="auto, float32, bfloat16 or float16.")] = "auto",
-    max_new_tokens: Annotated[int, typer.Option(min=1, metavar="N", help="Most tokens of an answer.")] = 40,
-    workers: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Processes that share the tasks; each loads the model.")
-    ] = 1,
-    threads: Threads = None,
+    budgets: options.Budgets = options.BUDGETS,
+    n: options.Count = 200,
+    seed: options.Seed = 0,
+    random_seeds: options.RandomSeeds = 5,
+    model: options.Reader = None,
+    dtype: options.Dtype = "auto",
+    max_new_tokens: options.Tokens = 40,
+    workers: options.Workers = 1,
+    threads: options.Threads = None,
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="JSON to write; .md, .png, .html and the answers' .jsonl go beside it.")
     ] = Path("sweep.json"),

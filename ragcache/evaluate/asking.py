@@ -1,27 +1,33 @@
 """A question, answered by one contender after the other; a task's questions, answered from one temporary index."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from torch import Tensor
 
 from ragcache.encode import Encoder
 from ragcache.engine import Engine
+from ragcache.evaluate.company import Kind, company, documents
 from ragcache.evaluate.contenders import Contender
 from ragcache.evaluate.metrics import exact_match, token_f1
 from ragcache.evaluate.records import Record
 from ragcache.evaluate.tasks import Example
-from ragcache.index import Chunk, Index, Neighbours
+from ragcache.index import Chunk, Index
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 from ragcache.report import Answer, CacheReport
-from ragcache.retrieve import Embedder, neighbours
+from ragcache.retrieve import Embedder
 from ragcache.store import LocalStore
 
 #: Called with the stage, how much of it is done, and how much there is.
 Progress = Callable[[str, int, int], None]
+
+
+def silent(stage: str, done: int, total: int) -> None:
+    """Report nothing."""
 
 
 @dataclass(frozen=True)
@@ -46,33 +52,44 @@ class Job:
         What is open.
     sampling : Sampling
         How answers are decoded.
+    company : str
+        Which neighbours those are, one of `ragcache.evaluate.company.KINDS`.
     """
 
     task: str
     pool: tuple[Example, ...]
     questions: tuple[Asked, ...]
     sampling: Sampling
+    company: Kind = "similar"
 
 
-def work(job: Job, reader: Reader, embedder: Embedder, folder: Path, progress: Progress) -> Iterator[list[Record]]:
-    """Encode a job's chunks, once per encoding, and answer its questions; yields each question's records.
+@contextmanager
+def filled(job: Job, reader: Reader, embedder: Embedder, progress: Progress) -> Iterator[tuple[Index, dict[str, str]]]:
+    """A temporary index of a job's chunks, each once however many questions share it, and their ids by text.
 
-    Parameters
-    ----------
-    job : Job
-        What to answer.
-    reader : Reader
-        Who answers.
-    embedder : Embedder
-        Finds neighbours.
-    folder : Path
-        For the temporary index.
-    progress : callable
-        Told what is being done.
+    It holds every encoding that a contender loads.
     """
-    store = LocalStore(folder / "kv", durable=False)
-    with Index(folder, reader, store=store) as index:
-        ids = _fill(index, job, embedder, progress)
+    with (
+        tempfile.TemporaryDirectory(prefix="ragcache-bench-") as folder,
+        Index(folder, reader, store=LocalStore(Path(folder) / "kv", durable=False)) as index,
+    ):
+        ids: dict[str, str] = {}
+        for done, example in enumerate(job.pool, 1):
+            new = [text for text in dict.fromkeys(example.chunks) if text not in ids]
+            index.put(example.id, "", [(text, 0, len(text)) for text in new], {})
+            document = index.catalog.document_by_source(example.id)
+            ids |= {chunk.text: chunk.id for chunk in index.catalog.chunks_of(document.id if document else "")}
+            progress(f"{job.task}: index", done, len(job.pool))
+        near = company(job.company, ids, documents(job.pool), embedder)
+        for encoder in _encoders(who for asked in job.questions for _, who in asked.turns):
+            for done, _ in enumerate(index.encode(encoder, neighbours=near), 1):
+                progress(f"{job.task}: encode {encoder.recipe}", done, len(ids))
+        yield index, ids
+
+
+def work(job: Job, reader: Reader, embedder: Embedder, progress: Progress) -> Iterator[list[Record]]:
+    """Encode a job's chunks, once per encoding, and answer its questions; yields each question's records."""
+    with filled(job, reader, embedder, progress) as (index, ids):
         engine = Engine(reader, index)
         for done, asked in enumerate(job.questions, 1):
             chunks = index.chunks([ids[text] for text in asked.example.chunks])
@@ -134,22 +151,6 @@ def _record(
     )
 
 
-def _fill(index: Index, job: Job, embedder: Embedder, progress: Progress) -> dict[str, str]:
-    """Put every chunk into the index, once however many questions share it; ids by text."""
-    ids: dict[str, str] = {}
-    for done, example in enumerate(job.pool, 1):
-        new = [text for text in dict.fromkeys(example.chunks) if text not in ids]
-        index.put(example.id, "", [(text, 0, len(text)) for text in new], {})
-        document = index.catalog.document_by_source(example.id)
-        ids |= {chunk.text: chunk.id for chunk in index.catalog.chunks_of(document.id if document else "")}
-        progress(f"{job.task}: index", done, len(job.pool))
-    near = _neighbours(ids, embedder)
-    for encoder in _encoders(who for asked in job.questions for _, who in asked.turns):
-        for done, _ in enumerate(index.encode(encoder, neighbours=near), 1):
-            progress(f"{job.task}: encode {encoder.recipe}", done, len(ids))
-    return ids
-
-
 def _encoders(field: Iterable[Contender]) -> Iterable[Encoder]:
     """One encoder per recipe, what an encoding builds on before it."""
     found: dict[str, Encoder] = {}
@@ -158,15 +159,3 @@ def _encoders(field: Iterable[Contender]) -> Iterable[Encoder]:
             if one is not None:
                 found.setdefault(one.recipe, one)
     return found.values()
-
-
-def _neighbours(ids: Mapping[str, str], embedder: Embedder) -> Neighbours:
-    """Similar chunks of the whole pool, searched when the first encoder asks."""
-    keys = list(ids.values())
-
-    @cache
-    def table(count: int) -> dict[str, list[str]]:
-        found = neighbours(embedder.embed(list(ids)), keys, list(ids), count)
-        return {key: [keys[i] for i in near] for key, near in zip(keys, found, strict=True)}
-
-    return lambda chunk, count: table(count)[chunk]

@@ -1,26 +1,21 @@
 """One question under the lens: which tokens reuse gets wrong, which ones a method mends, where the question looks."""
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from ragcache.assembly import Assembly
 from ragcache.encode import Encoder
-from ragcache.engine import Engine
+from ragcache.engine import Engine, Prefilled
 from ragcache.errors import InvalidArgument
-from ragcache.evaluate import asking
-from ragcache.evaluate.asking import Progress
+from ragcache.evaluate.asking import Asked, Job, Progress, filled, silent
 from ragcache.evaluate.contenders import Contender
+from ragcache.evaluate.references import moved, stock_kv
 from ragcache.evaluate.tasks import Example
 from ragcache.index import Chunk, Index
 from ragcache.methods import METHODS, Method, find
 from ragcache.model.buffer import KVBuffer
-from ragcache.model.cost import Ledger, Shape
 from ragcache.model.decode import Sampling
 from ragcache.model.passes import Pass
 from ragcache.model.plan import ForwardPlan, Positions, ScoreSink, Slots
@@ -28,7 +23,6 @@ from ragcache.model.reader import Reader
 from ragcache.report import Answer
 from ragcache.retrieve import Embedder
 from ragcache.segments import Prompt
-from ragcache.store import LocalStore
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,26 +133,28 @@ def inspect(
     PromptTooLong
         If the prompt and the answer do not fit the model.
     """
-    row = find(method)
-    encoder_of(row)  # before anything is computed
-    work = _Work(Engine(reader, index), question, chunks, row, sampling or Sampling())
+    rows = [(find(method), recompute), *((find(one), share) for one, share in others)]
+    for row, _ in rows:
+        encoder_of(row)  # before anything is computed
+    work = _Work(Engine(reader, index), question, chunks, rows[0][0], sampling or Sampling())
     full_answer = work.answer(METHODS["full"], None).text
-    full_kv, prompt = work.full(), work.prompt
-    context = work.context
-    naive, _ = work.reused(METHODS["naive"], 0.0)
-    mended, selected = work.reused(row, row.budget(recompute))
+    ready, naive = work.prefill(*rows[0]), _passed(work.prefill(METHODS["naive"], None))
+    mended, prompt = _passed(ready), ready.prompt
+    full, context = stock_kv(reader, prompt), mended.context_end
+    buffer = reader.buffer(len(prompt))
+    buffer.place(0, full)
     return Inspection(
         question=question,
         full_answer=full_answer,
         tokens=texts(reader, prompt),
         chunks=tuple(range(prompt.slots[i], prompt.slots[i + 1]) for i in prompt.chunks()),
         asked=range(prompt.slots[prompt.question], prompt.slots[prompt.question + 1]),
-        choices=(work.choice(row, recompute, selected), *(work.choice(find(one), share) for one, share in others)),
-        full=_deviation([torch.zeros_like(kv) for kv in full_kv], full_kv, context),
-        naive=_deviation(naive.buffer.read(0, context), full_kv, context),
-        mended=_deviation(mended.buffer.read(0, context), full_kv, context),
-        attention_full=work.attention(work.placed(full_kv), mended),
-        attention_reused=work.attention(mended.buffer, mended),
+        choices=tuple(work.choice(*row) for row in rows),
+        full=_deviation([torch.zeros_like(kv) for kv in full], full, context),
+        naive=_deviation(naive.buffer.read(0, context), full, context),
+        mended=_deviation(mended.buffer.read(0, context), full, context),
+        attention_full=_attention(buffer, mended),
+        attention_reused=_attention(mended.buffer, mended),
     )
 
 
@@ -172,7 +168,7 @@ def of_example(
     others: Sequence[tuple[str | Method, float | None]] = (),
     sampling: Sampling | None = None,
     embedder: Embedder | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Inspection:
     """The same for a benchmark's question, over its chunks in a temporary index.
 
@@ -188,18 +184,14 @@ def of_example(
         As in `inspect`.
     embedder : Embedder, optional
         Finds neighbours; the default one otherwise.
-    progress : callable, optional
+    progress : callable
         Told what is being done.
     """
     rows = [METHODS["naive"], find(method), *(find(one) for one, _ in others)]
     turns = tuple((row.name, Contender(row)) for row in rows)
     whole = (example, *(one for one in pool if one.id != example.id))
-    job = asking.Job(example.task, whole, (asking.Asked(example, turns),), sampling or Sampling())
-    with (
-        tempfile.TemporaryDirectory(prefix="ragcache-inspect-") as folder,
-        Index(folder, reader, store=LocalStore(Path(folder) / "kv", durable=False)) as index,
-    ):
-        ids = asking._fill(index, job, embedder or Embedder(), progress or (lambda stage, done, total: None))
+    job = Job(example.task, whole, (Asked(example, turns),), sampling or Sampling())
+    with filled(job, reader, embedder or Embedder(), progress) as (index, ids):
         chunks = index.chunks([ids[text] for text in example.chunks])
         return inspect(reader, index, example.question, chunks, method, recompute, others=others, sampling=sampling)
 
@@ -221,7 +213,7 @@ def encoder_of(row: Method) -> Encoder:
 
 @dataclass(frozen=True)
 class _Work:
-    """One question in one layout."""
+    """One question in one layout, that of the inspected row."""
 
     engine: Engine
     question: str
@@ -229,64 +221,41 @@ class _Work:
     row: Method
     sampling: Sampling
 
-    @cached_property
-    def prompt(self) -> Prompt:
-        index = self.engine.index
-        segments = [chunk.segment for chunk in self.chunks]
-        return self.row.layout.place(index.template, index.prefix_segment, segments, self.question)
-
-    @property
-    def context(self) -> int:
-        """First slot after the last chunk."""
-        prompt = self.prompt
-        return max((prompt.slots[i + 1] for i in prompt.chunks()), default=0)
-
     def answer(self, row: Method, recompute: float | None) -> Answer:
-        placed = replace(row, layout=self.row.layout)
         return self.engine.answer(
-            self.question, self.chunks, method=placed, recompute=recompute, sampling=self.sampling
+            self.question, self._chunks(row), method=self._placed(row), recompute=recompute, sampling=self.sampling
         )
 
-    def full(self) -> list[Tensor]:
-        """Per layer (2, kv_heads, slots, head_dim), from the stock path."""
-        _, cache = self.engine.reader.stock(self.prompt.token_ids)
-        return [torch.stack([layer.keys[0], layer.values[0]]) for layer in cache.layers]
+    def prefill(self, row: Method, recompute: float | None) -> Prefilled:
+        return self.engine.prefill(self.question, self._chunks(row), method=self._placed(row), recompute=recompute)
 
-    def reused(self, row: Method, budget: float) -> tuple[Pass, Tensor]:
-        """The prompt prefilled with a method, and which slots it recomputed, (slots,) bool."""
-        reader, prompt, encoder = self.engine.reader, self.prompt, encoder_of(row)
-        index = self.engine.index
-        # Looking must not fill the index with an encoding that was never asked for: loose chunks are not stored.
-        made = encoder.recipe in index.catalog.stats()["encodings"]
-        by_id = {chunk.id: chunk if made else index.loose(chunk.text) for chunk in self.chunks}
-        placed = [by_id[prompt.segments[i].chunk or ""] for i in prompt.chunks()]
-        assembly = Assembly(reader, index, prompt, placed, Ledger(Shape.of(reader)))
-        p = assembly.fill(encoder, len(prompt))
-        selected = self.engine._select(row, budget, p)
-        p.logits(Slots((p.fresh | selected).nonzero().squeeze(1)))
-        return p, selected
-
-    def choice(self, row: Method, recompute: float | None, selected: Tensor | None = None) -> Choice:
-        if selected is None:
-            _, selected = self.reused(row, row.budget(recompute))
-        answer = self.answer(row, recompute)
+    def choice(self, row: Method, recompute: float | None) -> Choice:
+        selected, answer = self.prefill(row, recompute).recomputed, self.answer(row, recompute)
         return Choice(row.name, answer.report.recompute, selected, answer.text, answer.report.charged)
 
-    def placed(self, layers: Sequence[Tensor]) -> KVBuffer:
-        """A buffer that holds full prefill's own K and V."""
-        buffer = self.engine.reader.buffer(layers[0].shape[2])
-        buffer.place(0, [(layer[0], layer[1]) for layer in layers])
-        return buffer
+    def _placed(self, row: Method) -> Method:
+        return replace(row, layout=self.row.layout)
 
-    def attention(self, buffer: KVBuffer, p: Pass) -> Tensor:
-        """The question's rows once more over a prefilled buffer: (layers, question tokens, context slots)."""
-        reader = self.engine.reader
-        maps: list[list[Tensor]] = [[] for _ in range(reader.layers)]
-        sinks: dict[int, ScoreSink] = {layer: _Mean(found) for layer, found in enumerate(maps)}
-        rows = Slots(p.question.to(reader.device))
-        plan = ForwardPlan(rows, int(rows[-1]) + 1, scores=sinks)
-        reader.forward(p.token_ids[p.question].tolist(), Positions(p.positions[rows]), buffer, plan)
-        return torch.stack([torch.cat(found) for found in maps])[:, :, : self.context].cpu()
+    def _chunks(self, row: Method) -> Sequence[Chunk]:
+        """Looking must not fill the index with an encoding that was never asked for: loose chunks are not stored."""
+        index = self.engine.index
+        made = row.encode is None or row.encode.recipe in index.catalog.stats()["encodings"]
+        return self.chunks if made else [index.loose(chunk.text) for chunk in self.chunks]
+
+
+def _passed(ready: Prefilled) -> Pass:
+    assert ready.passed is not None  # rows that reuse nothing were refused
+    return ready.passed
+
+
+def _attention(buffer: KVBuffer, p: Pass) -> Tensor:
+    """The question's rows once more over a prefilled buffer: (layers, question tokens, context slots)."""
+    maps: list[list[Tensor]] = [[] for _ in range(p.reader.layers)]
+    sinks: dict[int, ScoreSink] = {layer: _Mean(found) for layer, found in enumerate(maps)}
+    rows = Slots(p.question.to(p.reader.device))
+    plan = ForwardPlan(rows, int(rows[-1]) + 1, scores=sinks)
+    p.reader.forward(p.token_ids[p.question].tolist(), Positions(p.positions[rows]), buffer, plan)
+    return torch.stack([torch.cat(found) for found in maps])[:, :, : p.context_end].cpu()
 
 
 @dataclass(frozen=True)
@@ -301,13 +270,9 @@ class _Mean:
 
 def _deviation(layers: Sequence[Tensor], full: Sequence[Tensor], context: int) -> Deviation:
     """Of (2, kv_heads, slots, head_dim) per layer, over the context's slots."""
-    both = torch.stack(
-        [
-            (ours[:, :, :context].float() - wanted[:, :, :context].float()).pow(2).sum(-1).mean(1).cpu()
-            for ours, wanted in zip(layers, full, strict=True)
-        ]
-    )  # (layers, 2, slots)
-    return Deviation(both[:, 0], both[:, 1])
+    pairs = zip(layers, full, strict=True)
+    both = torch.stack([moved(ours[:, :, :context], true[:, :, :context]).cpu() for ours, true in pairs])
+    return Deviation(both[:, 0], both[:, 1])  # from (layers, 2, slots)
 
 
 def texts(reader: Reader, prompt: Prompt) -> tuple[str, ...]:
@@ -338,7 +303,7 @@ def by_layer(seen: Inspection) -> list[Mapping[str, float]]:
     slots = torch.tensor([slot for chunk in seen.chunks for slot in chunk], dtype=torch.long)
     heads = torch.tensor([slot for chunk in seen.chunks for slot in chunk[:4]], dtype=torch.long)
     chosen = slots[seen.choices[0].selected[slots]]
-    moved = 0.5 * (seen.attention_full - seen.attention_reused).abs().sum(-1).mean(-1)  # (layers,)
+    turned = 0.5 * (seen.attention_full - seen.attention_reused).abs().sum(-1).mean(-1)  # (layers,)
     named = {
         "key_naive": _share(seen.naive.key, seen.full.key, slots, slots),
         "value_naive": _share(seen.naive.value, seen.full.value, slots, slots),
@@ -346,9 +311,9 @@ def by_layer(seen: Inspection) -> list[Mapping[str, float]]:
         "value_mended": _share(seen.mended.value, seen.full.value, slots, slots),
         "heads": _share(seen.naive.key, seen.naive.key, heads, slots),
         "covered": _share(seen.naive.key, seen.naive.key, chosen, slots),
-        "attention": moved,
+        "attention": turned,
     }
-    return [{name: float(values[layer]) for name, values in named.items()} for layer in range(len(moved))]
+    return [{name: float(values[layer]) for name, values in named.items()} for layer in range(len(turned))]
 
 
 def _share(part: Tensor, whole: Tensor, ours: Tensor, slots: Tensor) -> Tensor:

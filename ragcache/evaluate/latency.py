@@ -1,7 +1,7 @@
 """Time to the first token of a real shape with random weights, next to stock full prefill; speed knows no meaning."""
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
@@ -12,8 +12,8 @@ from ragcache import methods
 from ragcache.encode import LeftContext, Prefixed
 from ragcache.engine import Engine
 from ragcache.errors import InvalidArgument
+from ragcache.evaluate.asking import Progress, charged, silent
 from ragcache.evaluate.contenders import Contender
-from ragcache.evaluate.runs import charged
 from ragcache.index import MEMORY_BYTES, Chunk, Index
 from ragcache.model.reader import Reader
 from ragcache.report import CacheReport
@@ -131,7 +131,7 @@ def measure(
     *,
     repeats: int = 5,
     memory: bool = False,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress = silent,
 ) -> list[Latency]:
     """Time full prefill and every contender on one prompt, taking turns, after a warm-up of each.
 
@@ -147,7 +147,7 @@ def measure(
         Turns of each.
     memory : bool
         Keep loaded blobs in memory; else each answer reads its files, which lie in the page cache.
-    progress : callable, optional
+    progress : callable
         Called with stage, done, total.
 
     Raises
@@ -157,22 +157,19 @@ def measure(
     """
     if context < CHUNK or context % CHUNK:
         raise InvalidArgument(f"the context is {context:,} tokens; it is made of chunks of {CHUNK}, so give a multiple")
-    report = progress or _silent
     everyone = [Contender(methods.find("full")), *(one for one in field if one.method.name != "full")]
     budget = 16 * MEMORY_BYTES if memory else 0
     with (
         tempfile.TemporaryDirectory(prefix="ragcache-bench-") as folder,
         Index(folder, reader, memory_bytes=budget) as index,
     ):
-        chunks = _filled(index, everyone, context, report)
-        turns = _turns(Engine(reader, index), everyone, chunks, repeats, report)
+        chunks = _filled(index, everyone, context, progress)
+        turns = _turns(Engine(reader, index), everyone, chunks, repeats, progress)
     full = [ms for ms, _ in turns[0]]
     return [_latency(context, one, taken, full) for one, taken in zip(everyone, turns, strict=True)]
 
 
-def _filled(
-    index: Index, field: Sequence[Contender], context: int, progress: Callable[[str, int, int], None]
-) -> list[Chunk]:
+def _filled(index: Index, field: Sequence[Contender], context: int, progress: Progress) -> list[Chunk]:
     """Chunks of random words with a KV under every recipe that is asked for.
 
     What a KV holds does not matter to speed. So each chunk is prefilled once, by itself, and stored under every recipe:
@@ -193,11 +190,7 @@ def _filled(
 
 
 def _turns(
-    engine: Engine,
-    field: Sequence[Contender],
-    chunks: Sequence[Chunk],
-    repeats: int,
-    progress: Callable[[str, int, int], None],
+    engine: Engine, field: Sequence[Contender], chunks: Sequence[Chunk], repeats: int, progress: Progress
 ) -> list[list[tuple[float, CacheReport]]]:
     """Each contender's times and reports; full prefill first in every round."""
     question = _question(engine.index)
@@ -229,6 +222,3 @@ def _latency(
         median(times), min(times), max(times), median(speedups), min(speedups), max(speedups), *stages,
     )  # fmt: skip
 
-
-def _silent(stage: str, done: int, total: int) -> None:
-    """Report nothing."""

@@ -60,7 +60,7 @@ def run(
     rag: RagCache,
     questions: Sequence[OwnQuestion],
     field: Sequence[Contender],
-    raw: Path,
+    journal: Journal,
     *,
     top_k: int,
     max_new_tokens: int,
@@ -76,8 +76,8 @@ def run(
         What to ask.
     field : sequence of Contender
         Who answers.
-    raw : Path
-        JSONL that every question's answers are appended to; what is there already is not asked again.
+    journal : Journal
+        What there is already is not asked again.
     top_k : int
         Chunks to retrieve.
     max_new_tokens : int
@@ -92,14 +92,13 @@ def run(
     MissingEncoding
         If the index lacks a contender's encoding.
     InvalidArgument
-        If `raw` is some other file, or a question names a chunk that is not there.
+        If a question names a chunk that is not there.
     PromptTooLong
         If a question's chunks do not fit the reader.
     """
     for who in field:
         rag.engine.check_encoding(who.method)
-    journal, sampling = Journal(raw), Sampling(max_new_tokens=max_new_tokens)
-    keys: list[str] = []
+    sampling, keys = Sampling(max_new_tokens=max_new_tokens), list[str]()
     for number, question in enumerate(questions):
         chunks = _chunks(rag, question, top_k)
         texts = tuple(chunk.text for chunk in chunks)

@@ -1,9 +1,10 @@
-"""One answer of a benchmark, and the file that keeps all of them."""
+"""One answer of a benchmark, and the file that keeps answers and measurements, so that a killed run goes on."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import xxhash
 
@@ -56,17 +57,17 @@ _FIELDS = {field.name for field in fields(Record)}
 
 
 class Journal:
-    """A JSONL file that records are appended to, a question's at a time.
+    """A JSONL file that grows by whole lines, each of which is written once and never changed.
 
     Parameters
     ----------
     path : Path
-        Created, with its folder, when the first record comes.
+        Created, with its folder, when there is something to keep; half a line at its end, left by a kill, is cut off.
 
     Attributes
     ----------
-    known : dict of str to Record
-        By key: what is in the file.
+    known : dict of str to object
+        By key: an answer's `Record`, or a measurement as JSON holds it.
 
     Raises
     ------
@@ -76,37 +77,65 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.known = {record.key: record for record in _read(path)}
+        self.known: dict[str, Any] = {}
+        for entry in _read(path):
+            if set(entry) == _FIELDS:
+                self.known[entry["key"]] = Record(**entry)
+            elif "value" in entry:  # else an answer made by another version
+                self.known[entry["key"]] = entry["value"]
+
+    @property
+    def records(self) -> list[Record]:
+        """The answers, first to last."""
+        return [entry for entry in self.known.values() if isinstance(entry, Record)]
 
     def add(self, records: Sequence[Record]) -> None:
-        """Append records."""
-        lines = "".join(json.dumps(asdict(record), ensure_ascii=False) + "\n" for record in records)
+        """Keep answers."""
+        self._write([asdict(record) for record in records])
+        self.known |= {record.key: record for record in records}
+
+    def recall(self, parts: Sequence[str], measure: Callable[[], Any]) -> Any:
+        """What was measured under these parts, measured now if it never was.
+
+        Parameters
+        ----------
+        parts : sequence of str
+            Everything that decides the outcome.
+        measure : callable
+            Gives something that JSON can hold.
+        """
+        key = digest(*parts)
+        if key not in self.known:
+            value = measure()
+            self._write([{"key": key, "value": value}])
+            self.known[key] = value
+        return self.known[key]
+
+    def _write(self, entries: Sequence[Mapping[str, Any]]) -> None:
+        lines = "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("ab", buffering=0) as file:  # in one write, so that two runs may share the file
             file.write(lines.encode())
-        self.known |= {record.key: record for record in records}
 
 
 def digest(*parts: str) -> str:
-    """Digest of some texts, for `Record.key`."""
+    """Digest of some texts, for a key."""
     return xxhash.xxh3_128_hexdigest("\0".join(parts).encode("utf-8", "surrogatepass"))
 
 
-def _read(raw: Path) -> Iterator[Record]:
-    """Answers of an earlier run; cuts off the half line that a killed run left."""
-    if not raw.exists():
-        return
-    content = raw.read_bytes()
+def _read(path: Path) -> Iterator[dict[str, Any]]:
+    content = path.read_bytes() if path.exists() else b""
     whole = content.rfind(b"\n") + 1
-    if whole < len(content):
-        with raw.open("r+b") as file:
-            file.truncate(whole)
     for number, line in enumerate(content[:whole].splitlines(), 1):
         try:
-            values = json.loads(line)
-        except ValueError as error:
+            entry = json.loads(line)
+            if not isinstance(entry["key"], str):
+                raise TypeError
+        except (ValueError, KeyError, TypeError) as error:
             raise InvalidArgument(
-                f"line {number} of {raw} is no answer of a benchmark; move the file away, or name another --out"
+                f"line {number} of {path} is no answer of a benchmark; move the file away, or name another --out"
             ) from error
-        if isinstance(values, dict) and set(values) == _FIELDS:  # else made by another version
-            yield Record(**values)
+        yield entry
+    if whole < len(content):
+        with path.open("r+b") as file:
+            file.truncate(whole)

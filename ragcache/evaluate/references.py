@@ -18,6 +18,23 @@ from ragcache.evaluate.tasks import Example
 from ragcache.methods import Method
 from ragcache.model.passes import Pass
 from ragcache.model.plan import ForwardPlan, Positions, Slots
+from ragcache.model.reader import Reader
+from ragcache.segments import Prompt
+
+
+def moved(ours: Tensor, full: Tensor) -> Tensor:
+    """How far K and V of some slots are from full prefill's, (2, slots) fp32.
+
+    The study's deviation (2603.20218): (1/H) sum over kv heads of ||K_full[t] - K[t]||^2, and the same of V; both given
+    as (2, kv_heads, slots, head_dim).
+    """
+    return (ours.float() - full.float()).pow(2).sum(-1).mean(1)
+
+
+def stock_kv(reader: Reader, prompt: Prompt) -> list[Tensor]:
+    """K and V of a prompt by stock full prefill, per layer (2, kv_heads, slots, head_dim)."""
+    _, cache = reader.stock(prompt.token_ids)
+    return [torch.stack([layer.keys[0], layer.values[0]]) for layer in cache.layers]
 
 
 @runtime_checkable
@@ -77,9 +94,8 @@ class TrueDeviation:
         deviation = torch.zeros(end, device=p.reader.device)
         pairs = list(zip(p.buffer.read(0, end), self._truth(p), strict=True))
         for held, true in pairs:  # (2, kv_heads, slots, head_dim) each
-            moved = (held.float() - true.float()).pow(2).sum((1, 3))  # (2, slots): of K, of V
-            size = true.float().pow(2).sum((1, 3)).mean(1, keepdim=True)  # (2, 1)
-            deviation += (moved / size).sum(0) / len(pairs)
+            size = moved(true, torch.zeros_like(true)).mean(1, keepdim=True)  # (2, 1)
+            deviation += (moved(held, true) / size).sum(0) / len(pairs)
         scores[:end] = deviation.cpu()
         return scores
 

@@ -8,13 +8,15 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from pathlib import Path
+from multiprocessing.context import BaseContext
+
+import torch
 
 from ragcache.errors import RagCacheError, WorkerDied
 from ragcache.evaluate.asking import Job, Progress, work
 from ragcache.evaluate.records import Record
 from ragcache.model.reader import Reader
-from ragcache.retrieve import DEFAULT_EMBEDDER, Embedder
+from ragcache.retrieve import Embedder
 
 _PATIENCE = 5.0  # seconds that a process has to end
 
@@ -31,16 +33,13 @@ class Workers:
         How many.
     threads : int
         CPU threads of each.
-    embedder_name : str
-        Finds neighbours.
     """
 
     load: Callable[[], Reader]
     count: int
     threads: int = 1
-    embedder_name: str = DEFAULT_EMBEDDER
 
-    def records(self, jobs: Sequence[Job], progress: Progress) -> Generator[list[Record]]:
+    def records(self, jobs: Sequence[Job], embedder_name: str, progress: Progress) -> Generator[list[Record]]:
         """Each question's records, as they come.
 
         Raises
@@ -52,8 +51,10 @@ class Workers:
         """
         queue = sorted(jobs, key=_size)
         with ExitStack() as stack:
+            # Theirs lie inside, so that nothing is left of one that has to be killed.
             place = stack.enter_context(tempfile.TemporaryDirectory(prefix="ragcache-bench-"))
-            idle = [stack.enter_context(_Worker(self, Path(place, str(n)))) for n in range(min(self.count, len(jobs)))]
+            started = (_Worker(self, embedder_name, place) for _ in range(min(self.count, len(jobs))))
+            idle = [stack.enter_context(worker) for worker in started]
             for worker in idle:
                 stack.callback(worker.pipe.close)  # all of them, before any is waited for
             busy: dict[Connection, _Worker] = {}
@@ -76,11 +77,11 @@ class Workers:
 class _Worker:
     """A process at the other end of a pipe."""
 
-    def __init__(self, how: Workers, folder: Path) -> None:
-        context = multiprocessing.get_context("spawn")  # a forked torch may hang in its own locks
+    def __init__(self, how: Workers, embedder_name: str, place: str) -> None:
+        context = _context()
         self.pipe, theirs = context.Pipe()
         self._task = ""
-        self._process = context.Process(target=_serve, args=(theirs, how, folder), daemon=True)
+        self._process = context.Process(target=_serve, args=(theirs, how, embedder_name, place), daemon=True)  # type: ignore[attr-defined]
         with _deaf():
             self._process.start()
         theirs.close()  # else its end would never be seen
@@ -115,18 +116,24 @@ class _Worker:
         return message  # type: ignore[no-any-return]
 
 
-def _serve(pipe: Connection, how: Workers, folder: Path) -> None:
-    """Work on what comes through the pipe until it is closed."""
-    import torch
+def _context() -> BaseContext:
+    """Processes that start from one which has imported everything, once for all; forked from here, torch may hang."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    return context
 
+
+def _serve(pipe: Connection, how: Workers, embedder_name: str, place: str) -> None:
+    """Work on what comes through the pipe until it is closed."""
     torch.set_num_threads(how.threads)
+    tempfile.tempdir = place
     try:
-        reader, embedder = how.load(), Embedder(how.embedder_name)
+        reader, embedder = how.load(), Embedder(embedder_name)
         while True:
-            job = pipe.recv()
-            with tempfile.TemporaryDirectory(prefix=folder.name, dir=folder.parent) as place:
-                for records in work(job, reader, embedder, Path(place), lambda *step: pipe.send(step)):
-                    pipe.send(records)
+            for records in work(pipe.recv(), reader, embedder, lambda *step: pipe.send(step)):
+                pipe.send(records)
             pipe.send(None)
     except RagCacheError as error:
         with suppress(ConnectionError):

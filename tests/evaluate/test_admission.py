@@ -9,8 +9,10 @@ from conftest import byte_tokenizer, tiny_model
 from ragcache_cli.main import app
 from typer.testing import CliRunner
 
-from ragcache.evaluate.admission import Admission, Admitting, Measured, Rule, judge, markdown, measuring
-from ragcache.evaluate.masked import View, answer
+from ragcache.evaluate.admission import Admission, Measured, Rule, admit, judge, markdown, measuring
+from ragcache.evaluate.masked import View, answer, prompt_of
+from ragcache.evaluate.records import Journal
+from ragcache.evaluate.runs import Bench
 from ragcache.evaluate.tasks import Example
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
@@ -109,8 +111,10 @@ def examples(name: str = "sections") -> list[Example]:
     return [Example(f"{name}-{i}", name, (f"Page {i}.", *chunks), asked, ("Oslo",), (0,)) for i in (0, 1)]
 
 
-def admitting(reader: Reader, raw: Path, rule: Rule, control: Reader | None = None) -> Admitting:
-    return Admitting(reader, raw, rule, control, (0, 1), Sampling(max_new_tokens=3), lambda *_: None)
+def admitted(raw: Path, rule: Rule, reader: Reader, control: Reader | None = None) -> list[Admission]:
+    tasks = {name: examples(name) for name in ("sections", "sections-twin")}
+    bench = Bench(reader, Journal(raw), Sampling(max_new_tokens=3))
+    return admit(bench, tasks, rule, seeds=(0, 1), control=control and replace(bench, reader=control))
 
 
 ANYTHING = Rule(full=0, loss=0, random_below=0, heads_charged=0.2)
@@ -119,34 +123,31 @@ ANYTHING = Rule(full=0, loss=0, random_below=0, heads_charged=0.2)
 def test_every_condition_is_measured_and_a_second_run_answers_nothing(
     readers: Callable[[str], Reader], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tasks = {name: examples(name) for name in ("sections", "sections-twin")}
-    work = admitting(readers("llama"), tmp_path / "a.jsonl", ANYTHING, readers("qwen2"))
+    work = (tmp_path / "a.jsonl", ANYTHING, readers("llama"), readers("qwen2"))
     seen: list[Measured] = []
     monkeypatch.setattr(measuring, "judge", lambda task, m, *a, **k: seen.append(m) or judge(task, m, *a, **k))
-    first = work.judge(tasks)
+    first = admitted(*work)
     assert set(seen[0].scores) == set(NEEDS)
     assert {len(scores) for scores in seen[0].scores.values()} == {2}
     assert (seen[0].same, seen[0].end_tokens) == (1.0, 2)
     assert 0 < seen[0].heads_charged <= 0.2
     monkeypatch.setattr(measuring, "answer", lambda *_: pytest.fail("answered again"))
     size = (tmp_path / "a.jsonl").stat().st_size
-    assert work.judge(tasks) == first
+    assert admitted(*work) == first
     assert (tmp_path / "a.jsonl").stat().st_size == size
 
 
 def test_controls_are_measured_only_where_naive_loses(reader: Reader, tmp_path: Path) -> None:
-    one = admitting(reader, tmp_path / "a.jsonl", replace(ANYTHING, loss=0.5)).judge({"sections": examples()})[0]
+    one = admitted(tmp_path / "a.jsonl", replace(ANYTHING, loss=0.5), reader)[0]
     assert "blind naive loses" not in [check.name for check in one.checks]
 
 
 def test_blind_answers_are_read_through_the_blind_mask(reader: Reader, tmp_path: Path) -> None:
-    work = admitting(reader, tmp_path / "a.jsonl", ANYTHING)
-    given = work._answering(examples()[0], View(blind=True))()
-    from ragcache.segments import Template
-
-    template = Template(reader.tokenizer)
-    prompt = template.prompt([template.chunk(t, t) for t in examples()[0].chunks], examples()[0].question)
-    assert given == answer(reader, prompt, View(blind=True), Sampling(max_new_tokens=3))
+    admitted(tmp_path / "a.jsonl", ANYTHING, reader)
+    kept = [entry for entry in Journal(tmp_path / "a.jsonl").known.values() if isinstance(entry, str)]
+    views = (View(blind=True), View(alone=True, blind=True))
+    asked = [prompt_of(reader, one) for name in ("sections", "sections-twin") for one in examples(name)]
+    assert kept == [answer(reader, prompt, view, Sampling(max_new_tokens=3)) for prompt in asked for view in views]
 
 
 def test_admit_writes_json_and_page(tmp_path: Path) -> None:

@@ -16,16 +16,16 @@ from typer.testing import CliRunner
 from ragcache.encode import Fused
 from ragcache.engine import Engine
 from ragcache.errors import InvalidArgument
+from ragcache.evaluate.asking import Asked, Job, filled, silent
+from ragcache.evaluate.company import KINDS, Kind, company, documents
 from ragcache.evaluate.findings import Finding, at_answers, deviation, effects, fusion, markdown, reversals
-from ragcache.evaluate.findings.company import KINDS, Kind, Pool, documents
 from ragcache.evaluate.findings.deviation import at_heads, chosen, deviations, kept
 from ragcache.evaluate.findings.effects import Effects
-from ragcache.evaluate.findings.fusion import Ablation, Cell, Given
+from ragcache.evaluate.findings.fusion import Cell, Given
 from ragcache.evaluate.masked import Reading, View
-from ragcache.evaluate.notes import Notes
-from ragcache.evaluate.runs import Record
+from ragcache.evaluate.records import Journal, Record
+from ragcache.evaluate.runs import Bench
 from ragcache.evaluate.tasks import TASKS, Example
-from ragcache.index import Index
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 from ragcache.segments import Prompt, Template
@@ -61,7 +61,7 @@ def test_deviation_is_the_distance_between_two_stock_forwards(reader: Reader) ->
     first, end = prompt.slots[1], prompt.slots[len(TEXTS) + 1]
     apart = [
         ((a.keys - b.keys)[0, :, first:end] ** 2).sum(-1).mean(0)
-        for a, b in zip(full._cache.layers, alone._cache.layers, strict=True)
+        for a, b in zip(full.cache.layers, alone.cache.layers, strict=True)
     ]
     assert torch.allclose(deviations(reader, prompt, "alone"), torch.stack(apart), atol=1e-3, rtol=1e-3)
 
@@ -131,31 +131,30 @@ def test_verdicts_on_deviation(mass: float, all_layers: float, verdicts: list[st
 # -- c: fusing
 
 
-@pytest.fixture
-def pool() -> Pool:
-    return Pool([["a b c", "a b d", "shared"], ["shared", "x y z", "x y"]], Letters())  # type: ignore[arg-type]
+DOCUMENTS = [["a b c", "a b d", "shared"], ["shared", "x y z", "x y"]]
 
 
-def near(pool: Pool, kind: Kind, text: str, count: int) -> Sequence[str]:
-    return pool.company(kind, {text: text for text in pool.texts})(text, count)
+def near(kind: Kind, text: str, count: int, pool: Sequence[Sequence[str]] = DOCUMENTS) -> Sequence[str]:
+    ids = {text: text for document in pool for text in document}
+    return company(kind, ids, pool, Letters())(text, count)  # type: ignore[arg-type]
 
 
-def test_each_kind_of_company(pool: Pool) -> None:
-    assert pool.texts == ["a b c", "a b d", "shared", "x y z", "x y"]
-    assert near(pool, "similar", "x y", 1) == ["x y z"]
-    assert near(pool, "document", "shared", 2) == ["a b c", "a b d"]
-    assert near(pool, "document", "a b d", 5) == ["a b c"]
-    assert near(pool, "document", "x y z", 2) == []  # the shared text belongs to the first document
-    assert near(pool, "itself", "x y", 3) == ["x y"] * 3
-    drawn = near(pool, "random", "x y", 3)
-    assert drawn == near(pool, "random", "x y", 3)
+def test_each_kind_of_company() -> None:
+    assert near("similar", "x y", 1) == ["x y z"]
+    assert near("document", "shared", 2) == ["a b c", "a b d"]
+    assert near("document", "shared", 1) == ["a b d"]
+    assert near("document", "a b d", 5) == ["a b c"]
+    assert near("document", "x y z", 2) == []  # the shared text belongs to the first document
+    assert near("itself", "x y", 3) == ["x y"] * 3
+    drawn = near("random", "x y", 3)
+    assert drawn == near("random", "x y", 3)
     assert len(set(drawn)) == 3
     assert "x y" not in drawn
 
 
-def test_random_company_is_uniform(pool: Pool) -> None:
+def test_random_company_is_uniform() -> None:
     texts = [f"text {i}" for i in range(60)]
-    drawn = [other for text in texts for other in near(Pool([texts], Letters()), "random", text, 10)]  # type: ignore[arg-type]
+    drawn = [other for text in texts for other in near("random", text, 10, [texts])]
     counts = [drawn.count(text) for text in texts]
     assert (min(counts) > 0, max(counts) < 25) == (True, True)
 
@@ -167,15 +166,15 @@ def test_documents_are_pages_of_the_corpus_or_the_chunks_of_a_question() -> None
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_chunks_are_encoded_behind_their_company(kind: Kind, reader: Reader, index: Index) -> None:
-    made = Ablation(reader, Letters(), None, None, lambda *_: None)  # type: ignore[arg-type]
-    pool = Pool([TEXTS], Letters())  # type: ignore[arg-type]
-    ids = made._fill("sections", index, pool, kind, [Cell(kind, 2)])
-    text = TEXTS[2]
-    chunk = index.chunks([ids[text]])[0]
-    stored = index.load(chunk, Fused(2), None).kv
-    prefix = reader.encode(index.prefix_segment.token_ids)
-    passed = [reader.encode(index.loose(t).segment.token_ids, (prefix,)) for t in near(pool, kind, text, 2)]
+def test_chunks_are_encoded_behind_their_company(kind: Kind, reader: Reader) -> None:
+    example = Example("sections-0", "sections", TEXTS, "Where is Tide?", ("Oslo",), (0,))
+    asked = Asked(example, (("key", Cell(kind, 2).contender),))
+    job, text = Job("sections", (example,), (asked,), Sampling(), kind), TEXTS[2]
+    with filled(job, reader, Letters(), silent) as (index, ids):  # type: ignore[arg-type]
+        chunk = index.chunks([ids[text]])[0]
+        stored = index.load(chunk, Fused(2), None).kv
+        prefix = reader.encode(index.prefix_segment.token_ids)
+        passed = [reader.encode(index.loose(t).segment.token_ids, (prefix,)) for t in near(kind, text, 2, [TEXTS])]
     expected = reader.encode(chunk.segment.token_ids, (prefix, *passed))
     assert len(passed) == 2
     assert stored is not None
@@ -183,14 +182,14 @@ def test_chunks_are_encoded_behind_their_company(kind: Kind, reader: Reader, ind
     assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(stored.layers, expected.layers, strict=True))
 
 
-def ablation(reader: Reader, path: Path) -> Ablation:
-    return Ablation(reader, Letters(), Notes(path), Sampling(max_new_tokens=2), lambda *_: None)  # type: ignore[arg-type]
-
-
 def test_every_cell_answers_every_question_once(
     reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = ablation(reader, tmp_path / "f.jsonl").measure({"sections": examples(1)})
+    def ablation() -> fusion.Scores:
+        bench = Bench(reader, Journal(tmp_path / "f.jsonl"), Sampling(max_new_tokens=2), Letters())  # type: ignore[arg-type]
+        return fusion.scores(bench, {"sections": examples(1)})
+
+    found = ablation()
     cells = found["sections"]
     assert len(cells) == len(fusion.PLAIN) + len(KINDS) * (4 * 2 + 2)
     assert {len(given.em) for given in cells.values()} == {1}
@@ -198,8 +197,8 @@ def test_every_cell_answers_every_question_once(
     assert charged[Cell("similar", 10)] == 0
     assert charged[Cell("similar", 10, "question", 0.15)] == pytest.approx(0.15, abs=0.02)
     assert charged[Cell("similar", 10, "deviation", 0.15)] > 0.5  # two of four layers, and .15 of four
-    monkeypatch.setattr(Engine, "answer", lambda *_, **__: pytest.fail("answered again"))
-    assert ablation(reader, tmp_path / "f.jsonl").measure({"sections": examples(1)}) == found
+    monkeypatch.setattr(Engine, "stream", lambda *_, **__: pytest.fail("answered again"))
+    assert ablation() == found
 
 
 def scores(**means: float) -> dict[Cell, Given]:
@@ -295,21 +294,7 @@ def test_answers_without_full_prefill_are_refused(tmp_path: Path) -> None:
         at_answers(tmp_path / "q.jsonl")
 
 
-# -- notes and pages
-
-
-def test_notes_outlive_a_kill_and_refuse_other_files(tmp_path: Path) -> None:
-    path = tmp_path / "deep" / "n.jsonl"
-    notes = Notes(path)
-    assert notes.recall(("a", "b"), lambda: [1, None]) == [1, None]
-    assert notes.recall(("ab",), lambda: 2.5) == 2.5
-    path.write_text(path.read_text() + '{"key": "ha')
-    again = Notes(path)
-    assert again.recall(("a", "b"), lambda: pytest.fail("measured again")) == [1, None]
-    assert (("ab",) in again, ("c",) in again, path.read_text().count("\n")) == (True, False, 2)
-    path.write_text("dear diary\n")
-    with pytest.raises(InvalidArgument, match=r"line 1 of .*n\.jsonl"):
-        Notes(path)
+# -- pages
 
 
 def test_a_page_has_a_section_per_finding() -> None:

@@ -4,9 +4,11 @@ import pytest
 import torch
 from transformers import DynamicCache
 
+from ragcache.encode import Prefixed
 from ragcache.engine import Engine
-from ragcache.evaluate.masked import Reading, View, answer
+from ragcache.evaluate.masked import Reading, View, answer, lay_out
 from ragcache.index import Index
+from ragcache.methods import Method
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 from ragcache.segments import Prompt, Template
@@ -44,6 +46,43 @@ def test_chunks_alone_are_the_engines_naive_reuse(kind: str, readers: Callable[[
     assert not torch.allclose(reading.logits, reader.stock(naive.prompt.token_ids)[0], atol=1e-2)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_chunks_that_saw_the_prefix_are_the_engines_too(kind: str, readers: Callable[[str], Reader], tmp_path) -> None:  # type: ignore[no-untyped-def]
+    reader, method = readers(kind), Method("prefixed", Prefixed())
+    with Index(tmp_path, reader) as index:
+        chunks = [index.loose(text) for text in TEXTS]
+        behind = Engine(reader, index).prefill(ASKED, chunks, method=method, max_new_tokens=2)
+    reading = Reading(reader, laid_out(reader), View(alone=True, prefixed=True))
+    assert torch.allclose(reading.logits, behind.logits, atol=1e-4)
+    assert torch.allclose(reading.step(9), behind.step(9), atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_chunks_recomputed_to_the_last_token_are_full_prefill(kind: str, readers: Callable[[str], Reader]) -> None:
+    reader = readers(kind)
+    prompt = laid_out(reader)
+    logits, cache = reader.stock(prompt.token_ids)
+    reading = Reading(reader, prompt, View(alone=True, prefixed=True, again=99))
+    assert torch.allclose(reading.logits, logits, atol=1e-4)
+    assert torch.allclose(reading.step(9), reader.stock([9], cache)[0], atol=1e-4)
+
+
+def test_recomputed_tokens_see_everything_before_and_the_others_only_their_ghosts(reader: Reader) -> None:
+    prompt = laid_out(reader)
+    canvas, seen = lay_out(prompt, View(alone=True, again=2))
+    first, second = (prompt.segments[i].token_ids for i in prompt.chunks()[:2])
+    mask, prefix, at = canvas.mask(), prompt.segments[0].token_ids, prompt.slots[2]
+    ghost, again = (slots.start for slots, _ in canvas.sees if canvas.positions[slots.start] == at)
+
+    def sees(slot: int) -> list[int]:
+        return [canvas.ids[i] for i in mask[slot].nonzero().flatten().tolist()]
+
+    assert sorted(sees(again + 1)) == sorted([*prefix, *first, *second[:2]])
+    assert sees(ghost + 2) == list(second[:3])
+    assert sorted(canvas.ids[slot] for slot in seen) == sorted(prompt.token_ids)
+    assert sorted(canvas.positions[slot] for slot in seen) == list(range(len(prompt)))
+
+
 @torch.no_grad()
 def without_first_tokens(reader: Reader, prompt: Prompt) -> torch.Tensor:
     """Stock prefill of the context, the chunks' first tokens cut out of the cache, then the question."""
@@ -78,7 +117,7 @@ def test_the_answer_stays_blind_while_it_is_written(reader: Reader) -> None:
 
 def test_chunks_see_what_they_saw_when_only_the_question_is_blind(reader: Reader) -> None:
     prompt = laid_out(reader)
-    hidden = View().sees(prompt) & ~View(blind=True).sees(prompt)
+    hidden = lay_out(prompt, View())[0].mask() & ~lay_out(prompt, View(blind=True))[0].mask()
     rows, columns = hidden.nonzero().unbind(1)
     assert set(columns.tolist()) == {prompt.slots[i] for i in prompt.chunks()}
     assert int(rows.min()) == prompt.slots[prompt.question]

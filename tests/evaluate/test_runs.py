@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from ragcache.errors import InvalidArgument, UnknownMethod
 from ragcache.evaluate import asking
 from ragcache.evaluate.contenders import CONTROLS, EXTRA, Contender, contenders
+from ragcache.evaluate.records import Journal, Record
 from ragcache.evaluate.report import markdown, write
-from ragcache.evaluate.runs import Record, run
+from ragcache.evaluate.runs import Bench
 from ragcache.evaluate.table import Row, by_gap, tabulate
 from ragcache.evaluate.tasks import Example
 from ragcache.methods import METHODS
+from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 
 ASKED = "Where is the Tide project based?"
@@ -48,9 +50,15 @@ def raw(tmp_path: Path) -> Path:
     return tmp_path / "deep" / "quality.jsonl"
 
 
-def go(reader: Reader, raw: Path, count: int = 2, names: Sequence[str] = (), budgets: Sequence[float] = (0.3,), **how: object) -> list[Record]:  # noqa: E501
+def bench(reader: Reader, raw: Path, tokens: int = 3, **how: object) -> Bench:
+    return Bench(reader, Journal(raw), Sampling(max_new_tokens=tokens), **{"embedder": Letters(), **how})  # type: ignore[arg-type]
+
+
+def go(
+    reader: Reader, raw: Path, count: int = 2, names: Sequence[str] = (), budgets: Sequence[float] = (0.3,)
+) -> list[Record]:
     field = contenders(names, budgets, seeds=(0, 1))
-    return run(reader, {"facts": examples(count)}, field, raw, embedder=Letters(), max_new_tokens=3, **how)  # type: ignore[arg-type]
+    return bench(reader, raw).answers({"facts": examples(count)}, field)
 
 
 def test_controls_take_part_unasked_and_fixed_rows_once() -> None:
@@ -132,10 +140,8 @@ def test_neighbours_come_from_the_whole_pool_and_shared_chunks_are_encoded_once(
     seen: dict[str, int] = {}
     letters = Letters()
     field = contenders(["fusionrag"], (0.3,))
-    run(
-        reader, {"facts": examples(3)}, field, raw, embedder=letters, max_new_tokens=1,  # type: ignore[arg-type]
-        progress=lambda stage, done, total: seen.update({stage: done}),
-    )  # fmt: skip
+    asking_all = bench(reader, raw, 1, embedder=letters, progress=lambda stage, done, total: seen.update({stage: done}))
+    asking_all.answers({"facts": examples(3)}, field)
     assert sorted(letters.texts) == sorted({text for one in examples(3) for text in one.chunks})
     encoded = {stage: done for stage, done in seen.items() if "encode" in stage}
     assert encoded == dict.fromkeys([f"facts: encode {r}" for r in ("alone", "prefixed", "fused(neighbours=10)")], 7)
@@ -143,9 +149,9 @@ def test_neighbours_come_from_the_whole_pool_and_shared_chunks_are_encoded_once(
 
 def test_runs_over_parts_of_the_tasks_add_up(reader: Reader, raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     field, parts = contenders([], (0.3,)), {name: examples(1, name) for name in ("facts", "twohop")}
-    both = [run(reader, {name: parts[name]}, field, raw, embedder=Letters()) for name in parts]  # type: ignore[arg-type]
+    both = [bench(reader, raw, 40).answers({name: parts[name]}, field) for name in parts]
     asked = count_answers(monkeypatch)
-    assert run(reader, parts, field, raw, embedder=Letters()) == [*both[0], *both[1]]  # type: ignore[arg-type]
+    assert bench(reader, raw, 40).answers(parts, field) == [*both[0], *both[1]]
     assert not asked
 
 
@@ -261,8 +267,7 @@ def test_divergence_is_the_textbook_s() -> None:
 def test_where_no_answer_is_given_full_prefill_s_own_is_the_one(reader: Reader, raw: Path) -> None:
     question = Example("q-0", "facts", ("Project 1 is in Oslo.", "It rains."), ASKED, (), ())
     field = contenders([], (0.3,), controls=("full", "naive"))
-    records = run(reader, {"facts": [question]}, field, raw, embedder=Letters(), max_new_tokens=3)  # type: ignore[arg-type]
-    full, naive = records
+    full, naive = bench(reader, raw).answers({"facts": [question]}, field)
     assert (full.em, full.f1) == (1.0, 1.0)
     assert naive.em == float(naive.answer == full.answer)
 

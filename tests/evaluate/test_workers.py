@@ -1,5 +1,6 @@
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -8,9 +9,11 @@ from conftest import byte_tokenizer, tiny_model
 
 from ragcache.errors import PromptTooLong, WorkerDied
 from ragcache.evaluate.contenders import contenders
-from ragcache.evaluate.runs import Record, run
+from ragcache.evaluate.records import Journal, Record
+from ragcache.evaluate.runs import Bench
 from ragcache.evaluate.tasks import Example
 from ragcache.evaluate.workers import Workers
+from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 
 
@@ -39,17 +42,16 @@ def test_two_processes_answer_as_one_does_and_leave_nothing_behind(
     tasks = {"a": asked("a", 3), "b": asked("b", 2), "c": asked("c", 1)}
     field = contenders([], (0.3,), controls=("full", "naive", "random"))
     steps: list[tuple[str, int, int]] = []
-    reader = load()
-    together = run(
-        reader, tasks, field, tmp_path / "two.jsonl", max_new_tokens=2, hands=Workers(load, 2),
-        progress=lambda *step: steps.append(step),
-    )  # fmt: skip
-    alone = run(reader, tasks, field, tmp_path / "one.jsonl", max_new_tokens=2)
+    one = Bench(load(), Journal(tmp_path / "one.jsonl"), Sampling(max_new_tokens=2))
+    two = replace(one, journal=Journal(tmp_path / "two.jsonl"))
+    several = replace(two, workers=Workers(load, 2), progress=lambda *step: steps.append(step))
+    together = several.answers(tasks, field)
+    alone = one.answers(tasks, field)
     assert untimed(together) == untimed(alone)
     assert [step for step in steps if step[0] == "questions"] == [("questions", n, 6) for n in range(7)]
     assert {stage for stage, *_ in steps} >= {"a: encode alone", "b: answer", "c: index"}
-    assert not list((tmp_path / "tmp").iterdir())
-    assert run(reader, tasks, field, tmp_path / "two.jsonl", max_new_tokens=2, hands=None) == together
+    assert not list((tmp_path / "tmp").glob("ragcache-*"))
+    assert replace(two, journal=Journal(tmp_path / "two.jsonl")).answers(tasks, field) == together
 
 
 def dying() -> Reader:
@@ -59,10 +61,10 @@ def dying() -> Reader:
 def test_a_process_that_dies_is_one_error_with_the_way_on(load: "partial[Reader]", tmp_path: Path) -> None:
     field = contenders([], (), controls=("full",))
     with pytest.raises(WorkerDied, match=r"exit code 7 .*'a'.*resume"):
-        run(load(), {"a": asked("a", 1)}, field, tmp_path / "x.jsonl", hands=Workers(dying, 1))
+        Bench(load(), Journal(tmp_path / "x.jsonl"), workers=Workers(dying, 1)).answers({"a": asked("a", 1)}, field)
 
 
 def test_what_a_worker_refuses_is_refused_here(load: "partial[Reader]", tmp_path: Path) -> None:
-    field = contenders([], (), controls=("full",))
+    field, tasks = contenders([], (), controls=("full",)), {"a": asked("a", 1, words=900)}
     with pytest.raises(PromptTooLong, match="2,048"):
-        run(load(), {"a": asked("a", 1, words=900)}, field, tmp_path / "x.jsonl", hands=Workers(load, 1))
+        Bench(load(), Journal(tmp_path / "x.jsonl"), workers=Workers(load, 1)).answers(tasks, field)

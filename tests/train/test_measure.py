@@ -1,49 +1,62 @@
-import torch
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
 
-from ragcache.train.measure import _mask, lay_out
-from ragcache.train.model import new_reader
+import pytest
+from conftest import byte_tokenizer, tiny_model
 
-PIECES = [[1, 3, 40, 41, 42], [50, 51, 52, 53, 54, 55], [60, 61, 62, 63], [70, 71, 72, 73, 74]]
-FLAT = [t for piece in PIECES for t in piece]
-TAIL = [80, 81, 82]
+from ragcache.errors import InvalidArgument
+from ragcache.evaluate.masked import View, answer, prompt_of
+from ragcache.evaluate.metrics import exact_match
+from ragcache.evaluate.tasks import TASKS, Example
+from ragcache.model.decode import Sampling
+from ragcache.model.reader import Reader
+from ragcache.train import measure
 
-
-def _logits(model, mode):
-    canvas, slots = lay_out(PIECES, TAIL, mode)
-    with torch.no_grad():
-        out = model(input_ids=torch.tensor([canvas.ids]), attention_mask=_mask(canvas),
-                    position_ids=torch.tensor([canvas.positions]), use_cache=False).logits[0]  # fmt: skip
-    return out[slots]
-
-
-def _model():
-    return new_reader(100, hidden=64, layers=3, inner=96)
+GREEDY = Sampling(max_new_tokens=40)
 
 
-def test_full_is_plain_prefill_and_recomputing_every_token_too():
-    model = _model()
-    with torch.no_grad():
-        plain = model(input_ids=torch.tensor([[*FLAT, *TAIL]])).logits[0, -len(TAIL) :]
-    assert (_logits(model, None) - plain).abs().max() < 1e-4
-    assert (_logits(model, (False, 99)) - plain).abs().max() < 1e-4
-    assert (_logits(model, (True, 0)) - plain).abs().max() > 1e-3
+class Told:
+    """A task whose accepted answer is what the reader says by full prefill."""
+
+    needs = False
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+
+    def examples(self, n: int, seed: int = 0) -> list[Example]:
+        asked = [Example(f"{i}", "told", (f"Tide {i} is in Oslo.", "It is wet."), "Where?", (), ()) for i in range(n)]
+        says = [answer(self.reader, prompt_of(self.reader, one), View(), GREEDY) for one in asked]
+        return [replace(one, answers=(said,)) for one, said in zip(asked, says, strict=True)]
 
 
-def test_naive_equals_keys_made_alone_and_rotated_to_their_place():
-    # rope is relative: a chunk read alone at its place has the keys of one read at 0 and rotated
-    canvas, _ = lay_out(PIECES, TAIL, (True, 0))
-    start = canvas.ids.index(60)
-    ghosts = [i for i, t in enumerate(canvas.ids) if t == 60]
-    assert ghosts == [start]
-    assert canvas.positions[start] == len(PIECES[0]) + len(PIECES[1])
-    seen = [canvas.ids[i] for i in canvas.sees[start]]
-    assert seen == [*PIECES[0], 60]
+def test_each_mode_is_scored_with_its_interval_and_what_it_loses(reader: Reader) -> None:
+    full, naive = measure.measure(reader, {"told": Told(reader)}, ["full", "naive"], 3, 0)  # type: ignore[dict-item]
+    assert (full["score"], full["ci"], full["lost"]) == (1.0, (1.0, 1.0), 0.0)
+    says = [(answer(reader, prompt_of(reader, one), View(alone=True), GREEDY), one) for one in Told(reader).examples(3)]
+    assert naive["score"] == pytest.approx(sum(exact_match(said, one.answers) for said, one in says) / 3)
+    assert naive["lost"] == pytest.approx(1 - naive["score"])
+    assert naive["score"] < 1
 
 
-def test_recomputed_tokens_see_everything_before_and_the_others_only_their_ghosts():
-    canvas, slots = lay_out(PIECES, TAIL, (False, 2))
-    at = canvas.ids.index(61, canvas.ids.index(61) + 1)  # the recomputed copy
-    assert [canvas.ids[i] for i in canvas.sees[at]] == [*PIECES[0], *PIECES[1], 60, 61]
-    third = canvas.ids.index(62)
-    assert [canvas.ids[i] for i in canvas.sees[third]] == [60, 61, 62]
-    assert [canvas.ids[i] for i in canvas.sees[slots[0]]] == [*FLAT, 80]
+def test_the_number_of_chunks_is_overridden_where_there_is_one() -> None:
+    tasks = measure.chosen(None, 20)
+    assert {len(example.chunks) for example in tasks["facts"].examples(3)} == {20}
+    assert "sections" not in tasks
+    assert measure.chosen(["sections"], None) == {"sections": TASKS["sections"]}
+    with pytest.raises(InvalidArgument, match="'sections' has no number of chunks"):
+        measure.chosen(["sections"], 20)
+
+
+def test_the_command_prints_a_line_per_task_and_mode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiny_model("llama").save_pretrained(tmp_path)
+    byte_tokenizer().save_pretrained(tmp_path)
+    options = ["--reader", str(tmp_path), "--task", "facts", "--chunks", "4", "-n", "1"]
+    monkeypatch.setattr(sys, "argv", ["measure", *options])
+    measure.main()
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(row["task"], row["mode"], row["n"]) for row in rows] == [("facts", mode, 1) for mode in measure.MODES]
+    assert set(rows[0]) == {"task", "mode", "n", "score", "ci", "lost", "lost_ci"}

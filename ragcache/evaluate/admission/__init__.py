@@ -5,7 +5,7 @@ may keep a chunk's summary in the next chunk's first token, or may merely never 
 computed alone. So a task is admitted by a rule, check by check, and every figure is shown, also of those that fail.
 """
 
-from ragcache.evaluate.admission.measuring import Admitting
+from ragcache.evaluate.admission.measuring import admit
 from ragcache.evaluate.admission.rule import Admission, Measured, Rule, judge, markdown
 
-__all__ = ["Admission", "Admitting", "Measured", "Rule", "judge", "markdown"]
+__all__ = ["Admission", "Measured", "Rule", "admit", "judge", "markdown"]

@@ -1,10 +1,11 @@
 """What a task must show to be admitted as one that needs other chunks, and the judgement, check by check."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from statistics import fmean
 from typing import Any, Literal
 
+from ragcache.evaluate.markdown import table
 from ragcache.evaluate.metrics import Interval, bootstrap
 
 Verdict = Literal["needs other chunks", "self-contained", "reader too weak", "undecided"]
@@ -150,26 +151,24 @@ def judge(task: str, measured: Measured, rule: Rule, *, twin: bool, control: boo
 
 def _plain(m: Measured, rule: Rule) -> tuple[Check, ...]:
     heads = _beyond("heads lose", m.lost("full", "heads"), rule.heads_below, f"charged {m.heads_charged:.3f}")
-    if m.heads_charged > rule.heads_charged + 0.001:  # a share is rounded to whole tokens
-        heads = Check(heads.name, None, heads.value, heads.low, heads.high, heads.note)
+    dear = m.heads_charged > rule.heads_charged + 0.001  # a share is rounded to whole tokens
     return (
         _beyond("random loses", m.lost("full", "random"), rule.random_below),
-        heads,
+        replace(heads, passed=None) if dear else heads,
         Check("r = 1 is full", m.same >= rule.same, m.same),
         Check("end of chunk", m.end_tokens >= rule.end_tokens, m.end_tokens, note="tokens"),
     )
 
 
 def _controls(m: Measured, rule: Rule, control: bool) -> tuple[Check, ...]:
-    blind = _beyond("blind naive loses", m.lost("blind full", "blind naive"), rule.control_loss)
-    found = [blind, _twin(m, rule)]
-    if control:
-        able = fmean(m.scores["control full"])
-        check = _beyond("second reader loses", m.lost("control full", "control naive"), rule.control_loss,
-                        f"full {able:.2f}")  # fmt: skip
-        weak = Check(check.name, None, check.value, check.low, check.high, f"{check.note}, too weak to say")
-        found.append(check if able >= rule.control_full else weak)
-    return tuple(found)
+    found = (_beyond("blind naive loses", m.lost("blind full", "blind naive"), rule.control_loss), _twin(m, rule))
+    if not control:
+        return found
+    able, lost = fmean(m.scores["control full"]), m.lost("control full", "control naive")
+    check = _beyond("second reader loses", lost, rule.control_loss, f"full {able:.2f}")
+    if able < rule.control_full:
+        check = replace(check, passed=None, note=f"{check.note}, too weak to say")
+    return (*found, check)
 
 
 def _twin(m: Measured, rule: Rule) -> Check:
@@ -191,18 +190,18 @@ def _check(name: str, passed: bool, found: Interval, note: str = "") -> Check:
 def markdown(admissions: Sequence[Admission], rule: Rule) -> str:
     """A table of tasks and checks; a figure in bold passed, one in brackets says nothing."""
     names = list(dict.fromkeys(check.name for one in admissions for check in one.checks))
-    lines = ["| task | questions | verdict | " + " | ".join(names) + " |", "|---" * (len(names) + 3) + "|"]
+    rows = []
     for one in admissions:
-        by_name = {check.name: check for check in one.checks}
-        cells = [_cell(by_name.get(name)) for name in names]
-        lines.append(f"| {one.task} | {one.n} | {one.verdict} | " + " | ".join(cells) + " |")
+        by_name = {check.name: _cell(check) for check in one.checks}
+        rows.append([one.task, one.n, one.verdict, *map(by_name.get, names)])
     asked = ", ".join(f"{key} {value:g}" for key, value in asdict(rule).items())
-    return "\n".join([*lines, "", f"The rule: {asked}. Figures in bold are as it wants.", ""])
+    shown = table(["task", "questions", "verdict", *names], rows)
+    return f"{shown}\nThe rule: {asked}. Figures in bold are as it wants.\n"
 
 
-def _cell(check: Check | None) -> str:
-    if check is None or check.value is None:
-        return "-" if check is None else check.note
+def _cell(check: Check) -> str:
+    if check.value is None:
+        return check.note
     shown = f"{check.value:.3g}" if check.low is None else f"{check.value:.2f} [{check.low:.2f}, {check.high:.2f}]"
     marked = f"({shown})" if check.passed is None else f"**{shown}**" if check.passed else shown
     return f"{marked} {check.note}".rstrip()

@@ -1,6 +1,8 @@
 """What the literature found, looked for again on whatever reader is given: confirmed or not, with figures."""
 
+from ragcache.evaluate.findings.deviation import at_keys
+from ragcache.evaluate.findings.effects import at_fusion
 from ragcache.evaluate.findings.finding import Finding, markdown
-from ragcache.evaluate.findings.look import LETTERS, Looking, at_answers
+from ragcache.evaluate.findings.reversals import at_answers
 
-__all__ = ["LETTERS", "Finding", "Looking", "at_answers", "markdown"]
+__all__ = ["Finding", "at_answers", "at_fusion", "at_keys", "markdown"]

@@ -1,11 +1,11 @@
 """Where keys deviate: at the chunks' beginnings? and do the same tokens deviate in every layer?
 
-The deviation of token t in a layer is (1/H) sum over heads of ||K_full[t] - K_reused[t]||^2, as in the study
-2603.20218. Layers are counted from 0; the keys of layer 0 come from embeddings alone and deviate nowhere.
+Deviation is that of `ragcache.evaluate.references.moved`. Layers are counted from 0; the keys of layer 0 come from
+embeddings alone and deviate nowhere.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from functools import partial
 from statistics import fmean
 from typing import Any, Literal
 
@@ -13,12 +13,13 @@ import torch
 from torch import Tensor
 
 from ragcache.evaluate.findings.finding import Finding, Verdict, shown
+from ragcache.evaluate.masked import prompt_of
 from ragcache.evaluate.metrics import Interval, bootstrap
-from ragcache.evaluate.notes import Notes
-from ragcache.evaluate.runs import Progress
+from ragcache.evaluate.references import moved, stock_kv
+from ragcache.evaluate.runs import Bench, Tasks
 from ragcache.evaluate.tasks import Example
 from ragcache.model.reader import Reader
-from ragcache.segments import Prompt, Template
+from ragcache.segments import Prompt
 
 Encoding = Literal["alone", "prefixed"]
 ENCODINGS: tuple[Encoding, ...] = ("alone", "prefixed")
@@ -41,19 +42,13 @@ def deviations(reader: Reader, prompt: Prompt, encoding: Encoding) -> Tensor:
     encoding : {"alone", "prefixed"}
         Whether chunks are computed by themselves, or behind the system prefix.
     """
-    _, cache = reader.stock(prompt.token_ids)
     left = (reader.encode(prompt.segments[0].token_ids),) if encoding == "prefixed" else ()
-    buffer = reader.buffer(len(prompt))
-    chunks = prompt.chunks()
+    buffer, chunks = reader.buffer(len(prompt)), prompt.chunks()
     for i in chunks:
         reader.place(buffer, reader.encode(prompt.segments[i].token_ids, left), prompt.slots[i], prompt.starts[i])
     first, end = prompt.slots[chunks[0]], prompt.slots[chunks[-1] + 1]
-    reused = [layer[0] for layer in buffer.read(first, end)]  # per layer (kv_heads, chunk tokens, head_dim)
-    moved = [
-        (layer.keys[0, :, first:end].float() - keys.float()).pow(2).sum(-1).mean(0)
-        for layer, keys in zip(cache.layers, reused, strict=True)
-    ]
-    return torch.stack(moved).cpu()
+    pairs = zip(buffer.read(first, end), stock_kv(reader, prompt), strict=True)
+    return torch.stack([moved(reused, full[:, :, first:end])[0] for reused, full in pairs]).cpu()
 
 
 def at_heads(deviation: Tensor, offsets: Tensor, heads: int = HEADS, share: float = SHARE) -> dict[str, Any]:
@@ -124,44 +119,32 @@ def _still(deviation: Tensor) -> list[bool]:
     return [layer == 0 or total == 0 for layer, total in enumerate(deviation.sum(1).tolist())]
 
 
-@dataclass(frozen=True)
-class Deviating:
-    """Measures deviation question by question.
+def at_keys(bench: Bench, letters: Collection[str], tasks: Tasks) -> list[Finding]:
+    """Findings a and b, those of them that are asked for."""
+    makers = {"a": heads_finding, "b": kept_finding}
+    wanted = [makers[letter] for letter in letters if letter in makers]
+    found = _measured(bench, tasks) if wanted else {}
+    return [make(found) for make in wanted]
 
-    Attributes
-    ----------
-    reader : Reader
-        The model.
-    notes : Notes
-        What was measured already.
-    progress : callable
-        Called after each question.
-    """
 
-    reader: Reader
-    notes: Notes
-    progress: Progress
+def _measured(bench: Bench, tasks: Tasks) -> Deviations:
+    """One entry per question, by task and encoding."""
+    found: Deviations = {(task, encoding): [] for task in tasks for encoding in ENCODINGS}
+    for task, examples in tasks.items():
+        for done, example in enumerate(examples, 1):
+            for encoding in ENCODINGS:
+                parts = ("deviation", bench.reader.fingerprint, encoding, example.question, *example.chunks)
+                entry = bench.journal.recall(parts, partial(_shares, bench.reader, example, encoding))
+                found[task, encoding].append(entry)
+            bench.progress(f"{task}: deviation", done, len(examples))
+    return found
 
-    def measure(self, tasks: Mapping[str, Sequence[Example]]) -> Deviations:
-        """One entry per question, by task and encoding."""
-        found: Deviations = {(task, encoding): [] for task in tasks for encoding in ENCODINGS}
-        for task, examples in tasks.items():
-            for done, example in enumerate(examples, 1):
-                for encoding in ENCODINGS:
-                    found[task, encoding].append(self._one(example, encoding))
-                self.progress(f"{task}: deviation", done, len(examples))
-        return found
 
-    def _one(self, example: Example, encoding: Encoding) -> Any:
-        parts = ("deviation", self.reader.fingerprint, encoding, example.question, *example.chunks)
-        return self.notes.recall(parts, lambda: self._measured(example, encoding))
-
-    def _measured(self, example: Example, encoding: Encoding) -> dict[str, Any]:
-        template = Template(self.reader.tokenizer)
-        chunks = [template.chunk(text, str(i)) for i, text in enumerate(example.chunks)]
-        moved = deviations(self.reader, template.prompt(chunks, example.question), encoding)
-        offsets = torch.cat([torch.arange(len(chunk)) for chunk in chunks])
-        return {"heads": at_heads(moved, offsets), "kept": kept(moved)}
+def _shares(reader: Reader, example: Example, encoding: Encoding) -> dict[str, Any]:
+    prompt = prompt_of(reader, example)
+    found = deviations(reader, prompt, encoding)
+    offsets = torch.cat([torch.arange(len(prompt.segments[i])) for i in prompt.chunks()])
+    return {"heads": at_heads(found, offsets), "kept": kept(found)}
 
 
 def heads_finding(found: Deviations) -> Finding:

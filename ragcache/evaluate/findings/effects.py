@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Self
 
-from ragcache.evaluate.findings.company import KINDS, Kind
+from ragcache.evaluate.company import KINDS, Kind
 from ragcache.evaluate.findings.finding import Finding, Verdict, shown
 from ragcache.evaluate.findings.fusion import (
     BUDGETS,
@@ -18,8 +18,10 @@ from ragcache.evaluate.findings.fusion import (
     Cell,
     Given,
     Scores,
-)  # fmt: skip
+    scores,
+)
 from ragcache.evaluate.metrics import Interval, bootstrap
+from ragcache.evaluate.runs import Bench, Tasks
 
 _TEN: dict[Kind, str] = {"similar": "ten similar chunks", "document": "the ten before it in its document"}
 
@@ -48,6 +50,12 @@ class Effects:
     def difference(self) -> Interval:
         """Fusing less selecting."""
         return bootstrap([a - b for a, b in zip(self.fusing, self.selecting, strict=True)])
+
+
+def at_fusion(bench: Bench, tasks: Tasks) -> list[Finding]:
+    """Findings c1 and c2: what the encoding is worth, and whose company it takes."""
+    found = scores(bench, tasks)
+    return [ladder_finding(found), ablation_finding(found)]
 
 
 def ladder_finding(found: Scores) -> Finding:

@@ -1,9 +1,10 @@
 """A finding of the literature, and what became of it here."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from ragcache.evaluate.markdown import table
 from ragcache.evaluate.metrics import Interval
 
 Verdict = Literal["confirmed", "partly", "not confirmed", "counted"]
@@ -49,29 +50,18 @@ def shown(found: Interval) -> str:
 
 def markdown(findings: Sequence[Finding], *, listed: int = 12) -> str:
     """A section per finding; the first `listed` of its single cases."""
-    return "\n".join(line for one in findings for line in _section(one, listed))
+    return "\n".join(part for one in findings for part in _section(one, listed))
 
 
-def _section(one: Finding, listed: int) -> list[str]:
-    head = f"From {one.source}. **{one.verdict.capitalize()}**: {one.because}"
-    lines = [f"## {one.letter}. {one.claim}", "", head, ""]
-    lines += _table(one.rows)
+def _section(one: Finding, listed: int) -> Iterator[str]:
+    yield f"## {one.letter}. {one.claim}\n"
+    yield f"From {one.source}. **{one.verdict.capitalize()}**: {one.because}\n"
+    if one.rows:
+        yield _table(one.rows)
     if one.listed:
-        lines += [f"The first {min(listed, len(one.listed))} of {len(one.listed)} cases:", ""]
-        lines += _table(one.listed[:listed])
-    return lines
+        yield f"The first {min(listed, len(one.listed))} of {len(one.listed)} cases:\n"
+        yield _table(one.listed[:listed])
 
 
-def _table(rows: Sequence[dict[str, Any]]) -> list[str]:
-    if not rows:
-        return []
-    names = list(rows[0])
-    body = ["| " + " | ".join(_cell(row[name]) for name in names) + " |" for row in rows]
-    return ["| " + " | ".join(names) + " |", "|---" * len(names) + "|", *body, ""]
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return "-"
-    text = f"{value:.3f}" if isinstance(value, float) else str(value)
-    return text.replace("|", "\\|").replace("\n", " ")
+def _table(rows: Sequence[dict[str, Any]]) -> str:
+    return table(list(rows[0]), [[row[name] for name in rows[0]] for row in rows])

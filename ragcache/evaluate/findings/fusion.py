@@ -1,30 +1,17 @@
 """FusionRAG's ablation, run again: every question over chunks fused with these or those others, few or many."""
 
-import tempfile
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 
 from ragcache.encode import Encoder, Fused, Prefixed
-from ragcache.engine import Engine
-from ragcache.evaluate.findings.company import KINDS, Kind, Pool, documents
-from ragcache.evaluate.metrics import exact_match
-from ragcache.evaluate.notes import Notes
-from ragcache.evaluate.runs import Progress
-from ragcache.evaluate.tasks import Example
-from ragcache.index import Index
+from ragcache.evaluate.company import KINDS, Kind
+from ragcache.evaluate.contenders import Contender
+from ragcache.evaluate.runs import Bench, Tasks
 from ragcache.methods import METHODS, Method
-from ragcache.model.decode import Sampling
-from ragcache.model.reader import Reader
-from ragcache.retrieve import Embedder
 from ragcache.select import KeyDeviation, QuestionAttention, Selector
-from ragcache.store import LocalStore
 
 COUNTS = (2, 5, 10, 15)
 BUDGETS = (0.0, 0.05)
 LADDER = 0.15  # FusionRAG's budget for telling encoding and selector apart
-_REFERENCES = ("full", "naive")
 SELECTORS: dict[str, Selector] = {
     "question": QuestionAttention(layers="last", reduce="sum"),
     "deviation": KeyDeviation(layer=1),
@@ -53,18 +40,13 @@ class Cell:
     recompute: float = 0.0
 
     @property
-    def method(self) -> Method:
-        """The row to answer with."""
-        if self.company in _REFERENCES:
-            return METHODS[self.company]
-        return Method("cell", self.encoder, SELECTORS.get(self.selector), self.recompute)
-
-    @property
-    def encoder(self) -> Encoder | None:
-        """What must be stored."""
-        if self.company in _REFERENCES:
-            return METHODS[self.company].encode
-        return Fused(self.neighbours) if self.neighbours else Prefixed()
+    def contender(self) -> Contender:
+        """Who answers so; a method of that name."""
+        if self.company in ("full", "naive"):
+            return Contender(METHODS[self.company])
+        encoder: Encoder = Fused(self.neighbours) if self.neighbours else Prefixed()
+        name = f"{self.company} {self.neighbours} {self.selector} {self.recompute:g}"
+        return Contender(Method(name, encoder, SELECTORS.get(self.selector), self.recompute), self.recompute)
 
 
 FULL, NAIVE, PREFIXED = Cell("full"), Cell("naive"), Cell("none")
@@ -91,91 +73,15 @@ class Given:
 Scores = dict[str, dict[Cell, Given]]  # by task
 
 
-@dataclass(frozen=True)
-class Ablation:
-    """Answers every question in every cell; each choice of neighbours has a temporary index of its own.
-
-    Attributes
-    ----------
-    reader : Reader
-        Who answers.
-    embedder : Embedder
-        Finds similar chunks.
-    notes : Notes
-        What was answered already.
-    sampling : Sampling
-        Greedy, with the most tokens of an answer.
-    progress : callable
-        Called after each step.
-    """
-
-    reader: Reader
-    embedder: Embedder
-    notes: Notes
-    sampling: Sampling
-    progress: Progress
-
-    def measure(self, tasks: Mapping[str, Sequence[Example]]) -> Scores:
-        """Exact match of every cell on every question."""
-        found: Scores = {}
-        for task, examples in tasks.items():
-            pool = Pool(documents(examples), self.embedder)
-            found[task] = self._measured(task, examples, pool, None, PLAIN)
-            for kind in KINDS:
-                found[task] |= self._measured(task, examples, pool, kind, with_company(kind))
-        return found
-
-    def _measured(
-        self, task: str, examples: Sequence[Example], pool: Pool, kind: Kind | None, cells: Sequence[Cell]
-    ) -> dict[Cell, Given]:
-        missing = [cell for cell in cells if any(self._parts(pool, e, cell) not in self.notes for e in examples)]
-        if missing:
-            with tempfile.TemporaryDirectory(prefix="ragcache-bench-") as folder:
-                store = LocalStore(Path(folder) / "kv", durable=False)
-                with Index(folder, self.reader, store=store) as index:
-                    self._ask(task, index, examples, pool, kind, missing)
-        kept = {cell: [self.notes[self._parts(pool, example, cell)] for example in examples] for cell in cells}
-        return {cell: Given([em for em, _ in pairs], [share for _, share in pairs]) for cell, pairs in kept.items()}
-
-    def _ask(
-        self,
-        task: str,
-        index: Index,
-        examples: Sequence[Example],
-        pool: Pool,
-        kind: Kind | None,
-        cells: Sequence[Cell],
-    ) -> None:
-        ids = self._fill(task, index, pool, kind, cells)
-        engine = Engine(self.reader, index)
-        for done, example in enumerate(examples, 1):
+def scores(bench: Bench, tasks: Tasks) -> Scores:
+    """Every question in every cell; each choice of neighbours has temporary indexes of its own."""
+    found: Scores = {task: {} for task in tasks}
+    for kind in (None, *KINDS):
+        cells = with_company(kind) if kind else PLAIN
+        records = bench.answers(tasks, [cell.contender for cell in cells], kind or "similar")
+        for task in tasks:
             for cell in cells:
-                ask = partial(self._answer, engine, ids, example, cell)
-                self.notes.recall(self._parts(pool, example, cell), ask)
-            self.progress(f"{task}, {kind or 'plain'}: answer", done, len(examples))
-
-    def _fill(
-        self, task: str, index: Index, pool: Pool, kind: Kind | None, cells: Iterable[Cell]
-    ) -> dict[str, str]:
-        """Put the pool into the index, encoded as the cells want it; ids by text."""
-        ids: dict[str, str] = {}
-        for number, texts in enumerate(pool.documents):
-            source = f"document {number}"
-            index.put(source, "", [(text, 0, len(text)) for text in texts], {})
-            document = index.catalog.document_by_source(source)
-            ids |= {chunk.text: chunk.id for chunk in index.catalog.chunks_of(document.id if document else "")}
-        near = pool.company(kind, ids) if kind else None
-        for encoder in {e.recipe: e for e in (cell.encoder for cell in cells) if e is not None}.values():
-            for done, _ in enumerate(index.encode(encoder, neighbours=near), 1):
-                self.progress(f"{task}, {kind or 'plain'}: encode {encoder.recipe}", done, len(ids))
-        return ids
-
-    def _answer(self, engine: Engine, ids: Mapping[str, str], example: Example, cell: Cell) -> list[float]:
-        chunks = engine.index.chunks([ids[text] for text in example.chunks])
-        share = None if cell.company in _REFERENCES else cell.recompute
-        given = engine.answer(example.question, chunks, method=cell.method, recompute=share, sampling=self.sampling)
-        return [exact_match(given.text, example.answers), given.report.charged]
-
-    def _parts(self, pool: Pool, example: Example, cell: Cell) -> tuple[str, ...]:
-        made = (self.reader.fingerprint, self.embedder.name, repr(self.sampling), repr(cell), pool.digest)
-        return ("fusion", *made, example.id, example.question, *example.chunks, *example.answers)
+                name = cell.contender.method.name
+                of = [record for record in records if (record.task, record.method) == (task, name)]
+                found[task][cell] = Given([r.em for r in of], [r.charged or 0.0 for r in of])
+    return found

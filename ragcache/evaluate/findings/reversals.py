@@ -1,15 +1,44 @@
 """Answers that reuse gets right and full prefill wrong: full prefill is a reference, not an upper bound."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
 from math import comb
+from pathlib import Path
 from typing import Any
 
+from ragcache.errors import InvalidArgument
 from ragcache.evaluate.findings.finding import Finding, shown
 from ragcache.evaluate.metrics import bootstrap
-from ragcache.evaluate.runs import Record
-from ragcache.evaluate.tasks import Example
+from ragcache.evaluate.records import Journal, Record
+from ragcache.evaluate.tasks import TASKS, Example
 
 Who = tuple[str, str, float | None]  # task, method, recompute
+
+
+def at_answers(raw: Path) -> Finding:
+    """Finding d, from the JSONL of a quality run's answers.
+
+    Where one contender answered a question twice, under other circumstances, its last answer counts. The questions are
+    listed with their words where the run's JSON, which says how they were drawn, lies beside.
+
+    Raises
+    ------
+    InvalidArgument
+        If there are no answers by full prefill.
+    """
+    last = {(r.task, r.id, r.method, r.recompute, r.seed): r for r in Journal(raw).records}
+    if not any(r.method == "full" for r in last.values()):
+        raise InvalidArgument(f"{raw} holds no answers by full prefill; make it with `ragcache bench quality`")
+    return finding(list(last.values()), _asked(raw.with_suffix(".json"), {r.task for r in last.values()}))
+
+
+def _asked(run: Path, tasks: Collection[str]) -> dict[str, Example]:
+    """A run's generated questions by id."""
+    if not run.exists():
+        return {}
+    about = json.loads(run.read_text(encoding="utf-8"))["meta"]
+    drawn = (TASKS[task].examples(about["n"], about["seed"]) for task in tasks if task in TASKS)
+    return {example.id: example for examples in drawn for example in examples}
 
 
 def finding(records: Sequence[Record], examples: Mapping[str, Example] | None = None) -> Finding:
@@ -29,7 +58,7 @@ def finding(records: Sequence[Record], examples: Mapping[str, Example] | None = 
             groups.setdefault((r.task, r.method, r.recompute), []).append(r)
     rows = [_row(who, group, full) for who, group in groups.items()]
     by_question: dict[tuple[str, str], list[Record]] = {}
-    for r in _gained(groups.values(), full):
+    for r in (r for group in groups.values() for r in group if r.em > full[r.task, r.id].em):
         by_question.setdefault((r.task, r.id), []).append(r)
     listed = [_case(right, full[key], (examples or {}).get(key[1])) for key, right in by_question.items()]
     wrong = [key for key, r in full.items() if r.em < 1]
@@ -63,10 +92,6 @@ def _row(who: Who, group: Sequence[Record], full: Mapping[tuple[str, str], Recor
         "gained share": shown(bootstrap([float(a > b) for a, b in pairs])),
         "sign test p": sign_test(gained, lost),
     }
-
-
-def _gained(groups: Iterable[Sequence[Record]], full: Mapping[tuple[str, str], Record]) -> list[Record]:
-    return [r for group in groups for r in group if r.em > full[r.task, r.id].em]
 
 
 def _case(right: Sequence[Record], reference: Record, asked: Example | None) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from ragcache.evaluate.markdown import made_by, table
 from ragcache.evaluate.pages.points import words
 from ragcache.evaluate.table import Row
 
@@ -48,26 +49,18 @@ COLUMNS = (
 
 def markdown(rows: Sequence[Row], about: Mapping[str, Any], gaps: Sequence[Row] = ()) -> str:
     """One table per task, what the columns mean, and what made it."""
-    parts = [f"Made by `{about['command']}` with the reader `{about['reader']}` on {about['hardware']}.\n"]
-    columns = shown(rows)
+    parts, columns = [made_by(about)], shown(rows)
     for task, of_task in groupby(rows, lambda row: row.task):
         group = list(of_task)
+        lines = [[cell(row, column) for column in columns] for row in group]
         parts.append(f"\n## {task} ({max(row.n for row in group)} questions)\n\n")
-        parts += _lines([column.title for column in columns], [[cell(row, c) for c in columns] for row in group])
+        parts.append(table([column.title for column in columns], lines))
     for task, of_task in groupby(gaps, lambda row: row.task):
         heads, named = by_distance(list(of_task))
-        lines = [[name, *map(_score, found)] for name, found in named.items()]
+        found = [[name, *(row and row.score for row in at)] for name, at in named.items()]
         parts.append(f"\n## {task}: EM by the chunks between header and fact\n\n")
-        parts += _lines(["method", *(f"{gap} ({n} questions)" for gap, n in heads.items())], lines)
+        parts.append(table(["method", *(f"{gap} ({n} questions)" for gap, n in heads.items())], found))
     return "".join([*parts, "\n", *(f"- {column.title}: {column.about}\n" for column in columns)])
-
-
-def _score(row: Row | None) -> str:
-    return "-" if row is None else f"{row.score:.3f}"
-
-
-def _lines(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return [f"| {' | '.join(heads)} |\n", "|---" * len(heads) + "|\n", *(f"| {' | '.join(row)} |\n" for row in rows)]
 
 
 def by_distance(rows: Sequence[Row]) -> tuple[dict[int, int], dict[str, list[Row | None]]]:

@@ -73,9 +73,14 @@ class Binding:
     family: str
     chunks: int = 14
     subjects: int = 3
-    interleaved: float = 0.5
+    interleaved: float = 0.0
     filler: float = 0.4
     twin: bool = False
+
+    @property
+    def name(self) -> str:
+        """The task's."""
+        return self.family + "-interleaved" * (self.interleaved > 0) + "-twin" * self.twin
 
     @property
     def needs(self) -> bool:
@@ -97,7 +102,7 @@ class Binding:
             world = World(rng, _level(self.filler, self.subjects, self.interleaved), held=True)
             BINDINGS[self.family](world, self.twin)
             if world.size <= self.chunks:
-                return _example(world, self.family + "-twin" * self.twin, number, self.chunks)
+                return _example(world, self.name, number, self.chunks, gap=self.needs)
         raise InvalidArgument(
             f"{self.family} with {self.subjects} subjects takes more than {self.chunks} chunks; allow more chunks"
         )
@@ -107,7 +112,7 @@ def _level(filler: float, subjects: int = 0, interleaved: float = 1.0) -> Level:
     return Level(forms=9, filler=filler, alike=0.1, least=_LEAST, subjects=subjects, interleaved=interleaved)
 
 
-def _example(world: World, task: str, number: str, chunks: int) -> Example:
+def _example(world: World, task: str, number: str, chunks: int, gap: bool = False) -> Example:
     """One question, and facts about others until there are `chunks` chunks."""
     asked = [*world.asked, *(world.ask(fact) for fact in world.facts)]
     if task == "unknown":
@@ -121,5 +126,5 @@ def _example(world: World, task: str, number: str, chunks: int) -> Example:
     return Example(
         f"{task}-{number}", task, tuple(context.chunks), question.text,
         tuple(dict.fromkeys((question.answer, question.reply))), tuple(gold),
-        gold[-1] - gold[0] if task in BINDINGS else None,
+        gold[-1] - gold[0] if gap else None,
     )  # fmt: skip
