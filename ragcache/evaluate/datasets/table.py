@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ragcache.errors import InvalidArgument
-from ragcache.evaluate.datasets import babi, dpr, hotpot, ircot, kv, longbench, musique, ruler, squad
+from ragcache.evaluate.datasets import formats, texts
 from ragcache.evaluate.datasets.files import Node, content, records
 from ragcache.evaluate.datasets.item import Item
 
@@ -78,8 +78,8 @@ def _each(item: Callable[..., Item | None]) -> Read:
 
 def _samples(item: Callable[[Node], Item | None]) -> Read:
     """Read a set's own format, or samples of it in IRCoT's or CacheBlend's."""
-    official = _each(lambda row: dpr.item(row) if "ctxs" in row else item(row))
-    return lambda path: ircot.read(path) if content(path).lstrip().startswith(ircot.START) else official(path)
+    official = _each(lambda row: formats.retrieved(row) if "ctxs" in row else item(row))
+    return lambda path: texts.ircot(path) if content(path).lstrip().startswith(texts.START) else official(path)
 
 
 def _babi_task(path: Path) -> str:
@@ -91,16 +91,16 @@ def _ruler_task(path: Path) -> str:
 
 
 DATASETS: dict[str, Dataset] = {
-    "squad": Dataset(squad.read, 5),
-    "xquad": Dataset(squad.read, 5),
-    "hotpotqa": Dataset(_samples(hotpot.item)),
-    "2wiki": Dataset(_samples(hotpot.item)),
-    "musique": Dataset(_samples(musique.item)),
-    "nq-open": Dataset(_each(dpr.item)),
-    "triviaqa": Dataset(_each(dpr.item)),
-    "kv-retrieval": Dataset(_each(kv.item), 4, independent=False, size=5, unit="pairs"),
-    "babi": Dataset(babi.read, None, False, 2, "sentences", "qa*_*.txt*", _babi_task),
-    "ruler": Dataset(_each(ruler.item), None, False, 120, "words", "**/*.jsonl*", _ruler_task),
-    "longbench": Dataset(_each(longbench.item), None, False, 120, "words", "*.jsonl*"),
+    "squad": Dataset(formats.squad, 5),
+    "xquad": Dataset(formats.squad, 5),
+    "hotpotqa": Dataset(_samples(formats.hotpot)),
+    "2wiki": Dataset(_samples(formats.hotpot)),
+    "musique": Dataset(_samples(formats.musique)),
+    "nq-open": Dataset(_each(formats.retrieved)),
+    "triviaqa": Dataset(_each(formats.retrieved)),
+    "kv-retrieval": Dataset(_each(formats.pairs), 4, independent=False, size=5, unit="pairs"),
+    "babi": Dataset(texts.babi, None, False, 2, "sentences", "qa*_*.txt*", _babi_task),
+    "ruler": Dataset(_each(formats.ruler), None, False, 120, "words", "**/*.jsonl*", _ruler_task),
+    "longbench": Dataset(_each(formats.longbench), None, False, 120, "words", "*.jsonl*"),
 }
 """Public sets by name."""
