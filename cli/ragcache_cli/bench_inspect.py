@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragcache_cli.bench_options import Threads, known, split, use_threads
+from ragcache_cli.bench_options import Seed, Threads, Tokens, TopK, known, split, use_threads
 from ragcache_cli.options import DEFAULT_INDEX, AsJson, IndexPath, Model
 from ragcache_cli.terminal import note, progress, say_json, table
 
@@ -37,14 +37,12 @@ def inspect(
     question: Annotated[str | None, typer.Argument(help="A question to ask of --index; or name a --task.")] = None,
     task: Annotated[str | None, typer.Option(metavar="NAME", help="Take the question from a task.")] = None,
     number: Annotated[int, typer.Option(min=0, metavar="N", help="Which of the task's questions.")] = 0,
-    seed: Annotated[int, typer.Option(metavar="S", help="Of the task's questions.")] = 0,
+    seed: Seed = 0,
     pool: Annotated[
         int, typer.Option(min=1, metavar="N", help="Questions of the task among whose chunks fused ones find company.")
     ] = 20,
     index: IndexPath = DEFAULT_INDEX,
-    top_k: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Chunks to retrieve; without it the index's own number.")
-    ] = None,
+    top_k: TopK = None,
     method: Annotated[str, typer.Option(metavar="NAME", help="A row of `ragcache methods`.")] = "prophetkv",
     recompute: Annotated[
         float | None, typer.Option(metavar="R", help="Share to recompute, 0 to 1; without it the method's own.")
@@ -54,7 +52,7 @@ def inspect(
         typer.Option(metavar="A,B", help="Rows whose choice of tokens is shown beside it; without it all there are."),
     ] = None,
     model: Model = None,
-    max_new_tokens: Annotated[int, typer.Option(min=1, metavar="N", help="Most tokens of an answer.")] = 40,
+    max_new_tokens: Tokens = 40,
     threads: Threads = None,
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="HTML page to write; a .png goes beside it.")

@@ -120,7 +120,7 @@ def on_tasks(setup: Setup, chosen: "Mapping[str, Task]", seed: int, workers: int
         )  # fmt: skip
     chance = {name: value for name, task in chosen.items() if (value := getattr(task, "chance", None)) is not None}
     rows, needs = tabulate(records, chance), {name: task.needs for name, task in chosen.items() if name in TASKS}
-    report.write(setup.out, rows, about, gaps=by_gap(records), pooled=pooled(rows, pools(needs)))
+    report.write(setup.out, report.Result(rows, about, pooled(rows, pools(needs)), by_gap(records)))
 
 
 def on_own(setup: Setup, questions: Path, index: Path | None, top_k: int | None, *, named: bool) -> None:
@@ -156,7 +156,7 @@ def on_own(setup: Setup, questions: Path, index: Path | None, top_k: int | None,
             **report.about_reader(rag.reader), **setup.about(), questions=len(asked), top_k=top_k,
             recommendation=recommend(table).as_dict(),
         )  # fmt: skip
-    report.write(setup.out, table, about)
+    report.write(setup.out, report.Result(table, about))
 
 
 def chosen_tasks(tasks: str | None, data: "Sequence[str]") -> "dict[str, Task]":

@@ -65,10 +65,7 @@ def sweep(
         )  # fmt: skip
         on_tasks(setup, chosen_tasks(tasks, data or []), seed, workers)
     found = _pooled(report.read(result or out), verdicts)
-    report.write(
-        out, found.rows, found.about, pooled=found.pooled, gaps=found.gaps,
-        picture=found.pooled or found.rows, costs=list(COSTS),
-    )  # fmt: skip
+    report.write(out, found, picture=found.pooled or found.rows, costs=list(COSTS))
     out.with_suffix(".html").write_text(page.html(found), encoding="utf-8")
     show(json.loads(out.read_text(encoding="utf-8")), _ROW, as_json=as_json)
     note(f"wrote {out.with_suffix('.html')}, and {out.name}, .md and .png beside it")

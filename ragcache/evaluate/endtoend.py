@@ -4,27 +4,18 @@ What a method loses must not be mixed up with what retrieval missed, so `recall`
 beside `score` (the answer is right) and `score_found` (right, of those whose evidence was retrieved).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
+from typing import NamedTuple
 
 from ragcache.bundled import CorpusQuestion
+from ragcache.evaluate.asking import Progress
 from ragcache.evaluate.contenders import Contender
 from ragcache.evaluate.metrics import bootstrap, exact_match
 from ragcache.index import Chunk
 from ragcache.model.decode import Sampling
 from ragcache.rag import RagCache
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """One contender's answer to one question, end to end."""
-
-    kind: str
-    unseen_phrasing: bool
-    method: str
-    recompute: float | None
-    found: bool
-    right: float
 
 
 @dataclass(frozen=True)
@@ -61,12 +52,7 @@ class Row:
 
 
 def run(
-    rag: RagCache,
-    questions: Sequence[CorpusQuestion],
-    field: Sequence[Contender],
-    *,
-    top_k: int,
-    progress: Callable[[str, int, int], None],
+    rag: RagCache, questions: Sequence[CorpusQuestion], field: Sequence[Contender], *, top_k: int, progress: Progress
 ) -> list[Row]:
     """Ask every question of every contender; retrieval happens once for each question.
 
@@ -83,29 +69,23 @@ def run(
     progress : callable
         Told what is being done.
     """
-    outcomes: list[Outcome] = []
-    for done, question in enumerate(questions):
-        outcomes += _asked(rag, question, field, top_k)
-        progress("ask", done + 1, len(questions))
-    keys = dict.fromkeys((o.kind, o.method, o.recompute) for o in outcomes)
-    return [_row(key, [o for o in outcomes if (o.kind, o.method, o.recompute) == key], top_k) for key in keys]
+    answered: dict[tuple[str, str, float | None], list[_Answer]] = {}
+    for done, asked in enumerate(questions, 1):
+        chunks = rag.retrieve(asked.question, top_k=top_k)
+        for who in field:
+            said = rag.engine.answer(
+                asked.question, chunks, method=who.method, recompute=who.recompute, sampling=Sampling(max_new_tokens=24)
+            )
+            outcome = _Answer(exact_match(said.text, asked.accepted), _holds(chunks, asked), asked.unseen_phrasing)
+            answered.setdefault((asked.kind, who.method.name, who.recompute), []).append(outcome)
+        progress("ask", done, len(questions))
+    return [_row(key, answers, top_k) for key, answers in answered.items()]
 
 
-def _asked(rag: RagCache, question: CorpusQuestion, field: Sequence[Contender], top_k: int) -> Iterable[Outcome]:
-    chunks = rag.retrieve(question.question, top_k=top_k)
-    found = _holds(chunks, question)
-    for contender in field:
-        answer = rag.engine.answer(
-            question.question,
-            chunks,
-            method=contender.method,
-            recompute=contender.recompute,
-            sampling=Sampling(max_new_tokens=24),
-        )
-        right = exact_match(answer.text, question.accepted)
-        yield Outcome(
-            question.kind, question.unseen_phrasing, contender.method.name, contender.recompute, found, right
-        )
+class _Answer(NamedTuple):
+    right: float
+    found: bool
+    unseen: bool
 
 
 def _holds(chunks: Sequence[Chunk], question: CorpusQuestion) -> bool:
@@ -113,23 +93,9 @@ def _holds(chunks: Sequence[Chunk], question: CorpusQuestion) -> bool:
     return all(any(sentence in chunk.text for chunk in chunks) for sentence in question.evidence)
 
 
-def _row(key: tuple[str, str, float | None], outcomes: Sequence[Outcome], top_k: int) -> Row:
-    kind, method, recompute = key
-    score = bootstrap([o.right for o in outcomes])
-    return Row(
-        kind,
-        method,
-        recompute,
-        len(outcomes),
-        top_k,
-        sum(o.found for o in outcomes) / len(outcomes),
-        score.mean,
-        score.low,
-        score.high,
-        _mean([o.right for o in outcomes if o.found]),
-        _mean([o.right for o in outcomes if o.unseen_phrasing]),
-    )
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None
+def _row(key: tuple[str, str, float | None], answers: Sequence[_Answer], top_k: int) -> Row:
+    score = bootstrap([one.right for one in answers])
+    recall = fmean(one.found for one in answers)
+    parts = ([one.right for one in answers if one.found], [one.right for one in answers if one.unseen])
+    found, unseen = (fmean(part) if part else None for part in parts)
+    return Row(*key, len(answers), top_k, recall, score.mean, score.low, score.high, found, unseen)

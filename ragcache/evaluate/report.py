@@ -75,29 +75,16 @@ def check_plotting() -> None:
 
 
 def write(
-    out: Path,
-    rows: Sequence[Row],
-    about: Mapping[str, Any],
-    *,
-    pooled: Sequence[Row] = (),
-    gaps: Sequence[Row] = (),
-    picture: Sequence[Row] | None = None,
-    costs: Sequence[str] = ("charged",),
+    out: Path, found: Result, *, picture: Sequence[Row] | None = None, costs: Sequence[str] = ("charged",)
 ) -> list[Path]:
-    """Write `out` as JSON, and beside it Markdown tables and a picture.
+    """Write `out` as JSON, and beside it Markdown tables and a picture; pooled rows come first in both.
 
     Parameters
     ----------
     out : Path
         JSON to write.
-    rows : sequence of Row
-        From `tabulate`.
-    about : mapping
-        From `meta`.
-    pooled : sequence of Row
-        Of tasks pooled; they come first in tables and picture.
-    gaps : sequence of Row
-        From `by_gap`.
+    found : Result
+        What a benchmark found.
     picture : sequence of Row, optional
         What the picture shows; everything otherwise.
     costs : sequence of str
@@ -114,11 +101,12 @@ def write(
         If matplotlib is not installed; JSON and Markdown are written all the same.
     """
     out.parent.mkdir(parents=True, exist_ok=True)
-    parts = {"rows": rows, "pooled": pooled, "gaps": gaps}
+    parts = {"rows": found.rows, "pooled": found.pooled, "gaps": found.gaps}
     tables = {name: [asdict(row) for row in part] for name, part in parts.items() if part or name == "rows"}
-    out.write_text(json.dumps({"meta": dict(about), **tables}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    out.with_suffix(".md").write_text(markdown([*pooled, *rows], about, gaps), encoding="utf-8")
-    draw(out.with_suffix(".png"), [*pooled, *rows] if picture is None else picture, costs)
+    content, rows = {"meta": dict(found.about), **tables}, [*found.pooled, *found.rows]
+    out.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    out.with_suffix(".md").write_text(markdown(rows, found.about, found.gaps), encoding="utf-8")
+    draw(out.with_suffix(".png"), rows if picture is None else picture, costs)
     return [out, out.with_suffix(".md"), out.with_suffix(".png")]
 
 

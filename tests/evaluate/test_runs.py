@@ -12,7 +12,7 @@ from ragcache.errors import InvalidArgument, UnknownMethod
 from ragcache.evaluate import asking
 from ragcache.evaluate.contenders import CONTROLS, EXTRA, Contender, contenders
 from ragcache.evaluate.records import Journal, Record
-from ragcache.evaluate.report import markdown, write
+from ragcache.evaluate.report import Result, markdown, write
 from ragcache.evaluate.runs import Bench
 from ragcache.evaluate.table import Row, by_gap, tabulate
 from ragcache.evaluate.tasks import Example
@@ -230,7 +230,7 @@ def test_a_report_is_json_markdown_and_a_picture(tmp_path: Path) -> None:
             Row("t", "epic", 0.15, 0.15, 0.2, 5, 0.8, 0.8, 0.8, -0.1, -0.2, 0.0, None, 0.9, 0.8, 3.0),
             Row("t", "chance", None, None, None, 0, 0.25)]  # fmt: skip
     about = {"command": "ragcache bench quality", "reader": "tiny", "hardware": "a machine"}
-    files = write(tmp_path / "docs" / "quality.json", rows, about)
+    files = write(tmp_path / "docs" / "quality.json", Result(rows, about))
     assert [file.suffix for file in files] == [".json", ".md", ".png"]
     content = json.loads(files[0].read_text())
     assert content["rows"][1]["ttft_ratio"] == 3.0
