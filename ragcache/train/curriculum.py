@@ -25,14 +25,14 @@ LEVELS: tuple[Level, ...] = (
     Level(mix=(1, 1), bindings=0.85, interleaved=0.0, tokens=240, steps=1200),
     Level(mix=(1, 1), bindings=0.9, only=("shifts",), tokens=240, steps=1600),
     Level(mix=(1, 1), bindings=0.8, interleaved=0.3, forms=2, filler=0.15, tokens=320, steps=900),
-    Level(mix=(1, 2), bindings=0.8, interleaved=0.3, forms=9, filler=0.3, alike=0.1, wordings=0.1, tokens=500,
+    Level(mix=(1, 2), bindings=0.8, interleaved=0.15, forms=9, filler=0.3, alike=0.1, wordings=0.1, tokens=500,
           steps=1600),
-    Level(mix=(1, 3), bindings=0.7, interleaved=0.4, forms=9, filler=0.4, alike=0.15, wordings=0.2, least=20,
-          tokens=800, steps=1600),
-    Level(mix=(2, 5), bindings=0.7, interleaved=0.5, forms=9, filler=0.5, alike=0.15, wordings=0.2, least=26,
-          tokens=1300, steps=1600),
-    Level(mix=(2, 8), bindings=0.7, interleaved=0.5, forms=9, filler=0.5, alike=0.15, wordings=0.2, least=26,
-          tokens=2100, steps=1600),
+    Level(mix=(1, 3), bindings=0.7, interleaved=0.15, forms=9, filler=0.4, alike=0.15, wordings=0.2, least=20,
+          tokens=800, steps=1000),
+    Level(mix=(2, 5), bindings=0.7, interleaved=0.15, forms=9, filler=0.5, alike=0.15, wordings=0.2, least=26,
+          tokens=1300, steps=1000),
+    Level(mix=(2, 8), bindings=0.7, interleaved=0.15, forms=9, filler=0.5, alike=0.15, wordings=0.2, least=26,
+          tokens=2100, steps=1000),
 )  # fmt: skip
 """Levels by difficulty. Starting wider than the first one leaves the reader guessing among entities for good."""
 FIRST_MIXED = next(i for i, level in enumerate(LEVELS) if level.mix)

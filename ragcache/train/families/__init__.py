@@ -30,7 +30,7 @@ LOOKUPS: dict[str, Callable[[World], None]] = {
     "moves": moves, "unknown": unknown, "stories": stories,
 }  # fmt: skip
 _HARDER = {
-    "pronouns": 1.5, "labels": 1.5, "sections": 1.2, "shifts": 0.7, "units": 0.8, "tracking": 1.2, "threehop": 1.2,
+    "pronouns": 1.5, "labels": 1.5, "sections": 1.2, "shifts": 0.4, "units": 0.8, "tracking": 1.2, "threehop": 1.2,
     "moves": 1.2, "multivalue": 0.6, "counting": 0.4, "comparing": 0.4, "yesno": 0.6,
 }  # fmt: skip
 """Weights of the families that are drawn more or less often than others."""
