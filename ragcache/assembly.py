@@ -56,8 +56,8 @@ class Assembly:
         kvs = {segment: found.kv for segment, found in self.found.items() if found.kv is not None}
         buffer = self.reader.buffer(room)
         with self.timed("place"):
-            for segment, kv in kvs.items():
-                self.reader.place(buffer, kv, self.prompt.slots[segment], self.prompt.starts[segment])
+            slots, starts = self.prompt.slots, self.prompt.starts
+            self.reader.place_all(buffer, [(kv, slots[segment], starts[segment]) for segment, kv in kvs.items()])
         exact = frozenset(segment for segment in kvs if self.found[segment].exact)
         return Pass(self.reader, self.prompt, buffer, kvs, exact, self.ledger)
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import Any
 
 from ragcache.errors import UnsupportedModel
@@ -67,7 +67,7 @@ class Prompt:
     @cached_property
     def token_ids(self) -> tuple[int, ...]:
         """All tokens, in slot order."""
-        return tuple(token for segment in self.segments for token in segment.token_ids)
+        return tuple(chain.from_iterable(segment.token_ids for segment in self.segments))
 
     @cached_property
     def slots(self) -> tuple[int, ...]:

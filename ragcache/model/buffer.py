@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin
 
@@ -48,6 +47,7 @@ class ChunkKV:
 
 
 class _Layer(CacheLayerMixin):
+    is_initialized: bool
     is_sliding = False  # sliding layers keep every slot too: the mask does the window
 
     def __init__(self, buffer: "KVBuffer", index: int) -> None:
@@ -57,27 +57,29 @@ class _Layer(CacheLayerMixin):
         self.length = 0
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        batch, heads, _, head_dim = key_states.shape
-        capacity = self._buffer.capacity
-        self.keys = key_states.new_empty(batch, heads, capacity, head_dim)  # (1, kv_heads, capacity, head_dim)
-        self.values = value_states.new_empty(batch, heads, capacity, value_states.shape[3])
-        self.is_initialized = True
+        self.reserve(key_states, self._buffer.capacity)
 
-    def reserve(self, key: Tensor, value: Tensor, end: int) -> None:
-        """Make room for slots up to `end`, keeping what is there."""
+    def reserve(self, like: Tensor, end: int) -> None:
+        """Make room for slots up to `end`, keeping what is there; `like` is (…, kv_heads, tokens, head_dim)."""
         if not self.is_initialized:
-            self.lazy_initialization(key, value)
-        if end > self.keys.shape[2]:
-            grown = max(end, self.keys.shape[2] + self.keys.shape[2] // 2)
-            self._buffer.capacity = max(self._buffer.capacity, grown)
-            self.keys, self.values = (_grown(t, self.length, grown) for t in (self.keys, self.values))
+            self._hold(like, max(end, self._buffer.capacity))
+            self.is_initialized = True
+        elif end > self.keys.shape[2]:
+            before = self.both
+            self._hold(like, max(end, self.keys.shape[2] + self.keys.shape[2] // 2))
+            self.both[..., : self.length, :] = before[..., : self.length, :]
+
+    def _hold(self, like: Tensor, capacity: int) -> None:
+        self.both = like.new_empty(2, 1, like.shape[-3], capacity, like.shape[-1])  # K, V
+        self.keys, self.values = self.both[0], self.both[1]  # views
+        self._buffer.capacity = max(self._buffer.capacity, capacity)
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         plan = self._buffer.plan
         if plan is not None and plan.on_update is not None:
             plan.on_update(self._index, key_states[0], value_states[0])
         end = self.length + key_states.shape[2] if plan is None else max(self.length, plan.end)
-        self.reserve(key_states, value_states, end)
+        self.reserve(key_states, end)
         if plan is None:
             self.keys[:, :, self.length : end] = key_states
             self.values[:, :, self.length : end] = value_states
@@ -125,28 +127,29 @@ class KVBuffer(Cache):
         finally:
             self.plan = None
 
-    def place(self, slot: int, layers: Sequence[tuple[Tensor, Tensor]]) -> None:
-        """Copy K and V, already rotated, to the slots from `slot` on.
+    def place(self, slot: int, layers: Sequence[Tensor]) -> None:
+        """Copy K and V, as they are, to the slots from `slot` on.
 
         Parameters
         ----------
         slot : int
             First slot.
-        layers : sequence of (Tensor, Tensor)
-            Per layer K and V, (kv_heads, tokens, head_dim) each.
+        layers : sequence of Tensor
+            Per layer (2, kv_heads, tokens, head_dim), K first, on the model's device.
         """
-        for layer, (key, value) in zip(self._slotted(), layers, strict=True):
-            end = slot + key.shape[1]
-            layer.reserve(key[None], value[None], end)
-            layer.keys[0, :, slot:end] = key
-            layer.values[0, :, slot:end] = value
+        for layer, kv in zip(self._slotted(), layers, strict=True):
+            end = slot + kv.shape[2]
+            layer.reserve(kv, end)
+            layer.both[:, 0, :, slot:end] = kv
             layer.length = max(layer.length, end)
 
     def read(self, start: int, end: int) -> tuple[Tensor, ...]:
         """Copies of K and V in slots `start` to `end`: per layer (2, kv_heads, end - start, head_dim)."""
-        return tuple(
-            torch.stack([layer.keys[0, :, start:end], layer.values[0, :, start:end]]) for layer in self._slotted()
-        )
+        return tuple(layer.both[:, 0, :, start:end].clone() for layer in self._slotted())
+
+    def keys(self, start: int, end: int) -> list[Tensor]:
+        """Every layer's keys in slots `start` to `end`, to be changed in place: (kv_heads, end - start, head_dim)."""
+        return [layer.keys[0, :, start:end] for layer in self._slotted()]
 
     def keys_at(self, layer: int, slots: Slots) -> Tensor:
         """Keys that stand in `slots` of a layer, (kv_heads, rows, head_dim)."""
@@ -171,10 +174,3 @@ class KVBuffer(Cache):
     def _slotted(self) -> list[_Layer]:
         layers: list[_Layer] = self.layers
         return layers
-
-
-def _grown(tensor: Tensor, length: int, capacity: int) -> Tensor:
-    batch, heads, _, head_dim = tensor.shape
-    larger = tensor.new_empty(batch, heads, capacity, head_dim)
-    larger[:, :, :length] = tensor[:, :, :length]
-    return larger

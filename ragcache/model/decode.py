@@ -160,7 +160,7 @@ def _chooser(sampling: Sampling, device: torch.device) -> Callable[[list[int], T
         generator.manual_seed(sampling.seed)
 
     def choose(seen: list[int], logits: Tensor) -> int:
-        scores = processors(torch.tensor([seen], device=device), logits[None])[0]  # (vocabulary,)
+        scores = processors(torch.tensor([seen], device=device), logits[None])[0] if processors else logits
         if sampling.temperature == 0:
             return int(scores.argmax())
         return int(torch.multinomial(scores.softmax(-1), 1, generator=generator))

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor
+from transformers import PreTrainedConfig, PreTrainedModel
 
 from ragcache.errors import InvalidArgument, UnsupportedModel
 from ragcache.model import attention, gate, rope
@@ -21,6 +22,7 @@ from ragcache.model.plan import ForwardPlan, Positions, Slots, StopForward
 from ragcache.model.rope import KeyRotator, RopeLayout
 
 _PROBE_TOKENS = (5, 7)
+_ROTATED = 4096  # slots whose keys turn together: bounds their fp32 copies
 
 
 class Reader:
@@ -39,6 +41,10 @@ class Reader:
 
     Attributes
     ----------
+    device : torch.device
+        Where the model computes.
+    layers : int
+        Decoder layers.
     rotator : KeyRotator
         Moves keys in the layouts that the probe found.
     limit : int
@@ -56,7 +62,10 @@ class Reader:
         self.name = name or getattr(model.config, "_name_or_path", "") or type(model).__name__
         self._weights = weights
         self._lock = _FairLock()
+        self.device: torch.device = model.device
+        self._configs = _attention_configs(model)
         gate.check_config(model)
+        self.layers = int(model.config.get_text_config().num_hidden_layers)
         self.limit = gate.length_limit(model)
         self.rotator = KeyRotator(self._probe())
 
@@ -101,17 +110,6 @@ class Reader:
         commit = getattr(model.config, "_commit_hash", None)
         weights = commit or (weights_of_files(Path(name)) if Path(name).is_dir() else None)
         return cls(model.to(device), tokenizer, name=name, weights=weights)
-
-    @property
-    def device(self) -> torch.device:
-        """Where the model computes."""
-        device: torch.device = self.model.device
-        return device
-
-    @property
-    def layers(self) -> int:
-        """Decoder layers."""
-        return int(self.model.config.get_text_config().num_hidden_layers)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -232,9 +230,7 @@ class Reader:
         runs = _lined_up(todo)
         end = runs[-1].slots.stop
         buffer = self.buffer(end)
-        for run in runs:
-            for kv, position in zip(run.left, accumulate(map(len, run.left), initial=0), strict=False):
-                self.place(buffer, kv, run.start + position, position)
+        self.place_all(buffer, [one for run in runs for one in run.placements])
         rows = [(token, slot, slot - run.start) for run in runs for token, slot in zip(run.ids, run.slots, strict=True)]
         tokens, slots, positions = zip(*rows, strict=True)
         plan = ForwardPlan(Slots(self._indices(slots)), end, starts=[run.start for run in runs])
@@ -243,12 +239,20 @@ class Reader:
 
     def place(self, buffer: KVBuffer, kv: ChunkKV, slot: int, position: int) -> None:
         """Put a KV into the slots from `slot` on, its keys moved to the positions from `position` on."""
-        delta, device = position - kv.start, self.device
-        layers = []
-        for index, layer in enumerate(kv.layers):
-            key, value = layer.to(device, non_blocking=True)  # (kv_heads, tokens, head_dim) each
-            layers.append((self.rotator.rotate(key, index, delta), value))
-        buffer.place(slot, layers)
+        self.place_all(buffer, [(kv, slot, position)])
+
+    def place_all(self, buffer: KVBuffer, placements: Sequence[tuple[ChunkKV, int, int]]) -> None:
+        """The same for several, each with its slot and position, their keys moved together."""
+        first = min((slot for _, slot, _ in placements), default=0)
+        end = max((slot + len(kv) for kv, slot, _ in placements), default=0)
+        deltas = torch.zeros(end - first, dtype=torch.int64)  # (slots,): what stands between stays where it is
+        for kv, slot, position in placements:
+            buffer.place(slot, [layer.to(self.device, non_blocking=True) for layer in kv.layers])
+            deltas[slot - first : slot - first + len(kv)] = position - kv.start
+        for start in range(0, len(deltas), _ROTATED):
+            part = deltas[start : start + _ROTATED]
+            if part.any():
+                self.rotator.rotate(buffer.keys(first + start, first + start + len(part)), part)
 
     def _indices(self, numbers: Sequence[int]) -> Tensor:
         return torch.tensor(numbers, device=self.device)
@@ -265,12 +269,14 @@ class Reader:
     @contextmanager
     def _attention(self, name: str) -> Iterator[None]:
         """Run with another attention implementation; the caller's model is left as it was."""
-        before = self.model.config._attn_implementation
-        self.model.set_attn_implementation(name)
+        before = [config._attn_implementation for config in self._configs]
+        for config in self._configs:
+            config._attn_implementation = name
         try:
             yield
         finally:
-            self.model.set_attn_implementation(before)
+            for config, own in zip(self._configs, before, strict=True):
+                config._attn_implementation = own
 
     def _probe(self) -> list[RopeLayout]:
         frequencies = gate.rotary_frequencies(self.model)
@@ -312,6 +318,12 @@ class _Run:
         return sum(map(len, self.left))
 
     @property
+    def placements(self) -> Iterator[tuple[ChunkKV, int, int]]:
+        """The left context, each part with its slot and its position."""
+        for kv, position in zip(self.left, accumulate(map(len, self.left), initial=0), strict=False):
+            yield kv, self.start + position, position
+
+    @property
     def slots(self) -> range:
         """Of the tokens."""
         first = self.start + self.behind
@@ -324,6 +336,13 @@ def _lined_up(todo: Sequence[tuple[Sequence[int], Sequence[ChunkKV]]]) -> list[_
     for ids, left in todo:
         runs.append(_Run(tuple(ids), left, runs[-1].slots.stop if runs else 0))
     return runs
+
+
+def _attention_configs(model: Any) -> list[PreTrainedConfig]:
+    """Every configuration that says which attention some part of the model runs, parents first."""
+    # The model's own switch walks through all modules and checks each; far too slow for twice a forward.
+    configs = [part.config for part in model.modules() if isinstance(part, PreTrainedModel)]
+    return list({id(config): config for config in configs}.values())
 
 
 class _FairLock:

@@ -1,9 +1,8 @@
 """RoPE found by probing, and keys moved from one position to another.
 
 Rotations compose, R(a) R(b) = R(a + b) (RoFormer, 2104.09864), so a key made at position s serves at t after one more
-rotation by t - s. For a chunk that distance is one number, hence one small matrix per layer kind: half-split,
-interleaved, partial and absent RoPE are the same product. Angles are fp64, the product fp32, and the stored copy is
-rotated once.
+rotation by t - s, whatever the layout: half-split, interleaved, partial and absent RoPE differ in which dimensions turn
+together. Angles are fp64, the rotation fp32, and the stored copy is rotated once.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +16,6 @@ from ragcache.errors import UnsupportedModel
 
 Pairing = Literal["none", "half", "interleaved"]
 PROBE_SHIFTS = (1, 37)  # and the last positions that the model allows
-_CACHED_MATRICES = 512
 
 
 @dataclass(frozen=True)
@@ -38,23 +36,23 @@ class RopeLayout:
     inv_freq: tuple[float, ...] = ()
     offset: int = 0
 
-    def matrix(self, head_dim: int, delta: int) -> Tensor:
-        """R(delta) such that `key @ R(delta)` moves a key by `delta` positions; (head_dim, head_dim) fp32."""
-        rotation = torch.eye(head_dim, dtype=torch.float64)
-        if self.pairing == "none" or delta == 0:
-            return rotation.float()
-        angles = torch.tensor(self.inv_freq, dtype=torch.float64) * delta  # (pairs,)
-        first, second = self._pairs()
-        cos, sin = angles.cos(), angles.sin()
-        rotation[first, first] = rotation[second, second] = cos
-        rotation[first, second], rotation[second, first] = sin, -sin
-        return rotation.float()
+    def waves(self, deltas: Tensor) -> tuple[Tensor, Tensor]:
+        """Cosine and sine of each pair's angle after (tokens,) distances; (tokens, pairs) fp32 each."""
+        distances, token = torch.unique(deltas, return_inverse=True)  # few: a chunk's tokens move together
+        angles = distances.double()[:, None] * torch.tensor(self.inv_freq, dtype=torch.float64)  # (distances, pairs)
+        return angles.cos().float()[token], angles.sin().float()[token]
 
-    def _pairs(self) -> tuple[Tensor, Tensor]:
-        pairs = len(self.inv_freq)
-        if self.pairing == "half":
-            return torch.arange(pairs) + self.offset, torch.arange(pairs) + self.offset + pairs
-        return torch.arange(pairs) * 2 + self.offset, torch.arange(pairs) * 2 + self.offset + 1
+    def turn(self, keys: Tensor, cos: Tensor, sin: Tensor) -> None:
+        """Rotate keys, (kv_heads, tokens, head_dim), in place by what `waves` gave."""
+        first, second = self._pairs()
+        x, y = keys[..., first].float(), keys[..., second].float()  # (kv_heads, tokens, pairs)
+        keys[..., first], keys[..., second] = x * cos - y * sin, y * cos + x * sin
+
+    def _pairs(self) -> tuple[slice, slice]:
+        start, pairs = self.offset, len(self.inv_freq)
+        if self.pairing == "interleaved":
+            return slice(start, start + 2 * pairs, 2), slice(start + 1, start + 2 * pairs, 2)
+        return slice(start, start + pairs), slice(start + pairs, start + 2 * pairs)
 
 
 class KeyRotator:
@@ -68,46 +66,23 @@ class KeyRotator:
 
     def __init__(self, layouts: Sequence[RopeLayout]) -> None:
         self.layouts = tuple(layouts)
-        self._matrices: dict[tuple[RopeLayout, int, int, torch.device], Tensor] = {}
 
-    def rotate(self, keys: Tensor, layer: int, delta: int) -> Tensor:
-        """Keys of one layer, moved by `delta` positions.
+    def rotate(self, layers: Sequence[Tensor], deltas: Tensor) -> None:
+        """Move the keys of every layer in place, each token by its own distance.
 
         Parameters
         ----------
-        keys : Tensor
-            (kv_heads, tokens, head_dim), as stored.
-        layer : int
-            Decoder layer.
-        delta : int
-            Positions to move by, may be negative.
-
-        Returns
-        -------
-        Tensor
-            (kv_heads, tokens, head_dim) in the dtype of `keys`.
+        layers : sequence of Tensor
+            Per layer (kv_heads, tokens, head_dim), as stored.
+        deltas : Tensor
+            (tokens,) int64 positions to move by, may be negative; on the CPU.
         """
-        layout = self.layouts[layer]
-        if delta == 0 or layout.pairing == "none":
-            return keys
-        matrix = self._matrix(layout, keys.shape[-1], delta, keys.device)
-        return _matmul_fp32(keys, matrix).to(keys.dtype)
-
-    def _matrix(self, layout: RopeLayout, head_dim: int, delta: int, device: torch.device) -> Tensor:
-        name = (layout, head_dim, delta, device)
-        matrix = self._matrices.get(name)
-        if matrix is None:
-            if len(self._matrices) >= _CACHED_MATRICES:
-                self._matrices.clear()
-            matrix = self._matrices[name] = layout.matrix(head_dim, delta).to(device)
-        return matrix
-
-
-def _matmul_fp32(keys: Tensor, matrix: Tensor) -> Tensor:
-    """Full fp32 product: TF32 would cost the rotation three digits."""
-    if keys.is_cuda and torch.backends.cuda.matmul.allow_tf32:
-        return (keys.double() @ matrix.double()).float()
-    return keys.float() @ matrix
+        waves: dict[tuple[float, ...], tuple[Tensor, Tensor]] = {}  # layers mostly share their frequencies
+        for layout, keys in zip(self.layouts, layers, strict=True):
+            if layout.inv_freq not in waves:
+                cos, sin = layout.waves(deltas)
+                waves[layout.inv_freq] = cos.to(keys.device), sin.to(keys.device)
+            layout.turn(keys, *waves[layout.inv_freq])
 
 
 def probe(
@@ -162,7 +137,7 @@ def _layout(
             )
     head_dim = keys.shape[-1]
     errors = {
-        candidate: [_relative(keys.float() @ candidate.matrix(head_dim, shift).to(keys.device), key) - 1e-7 * shift
+        candidate: [_relative(_moved(keys, candidate, shift), key) - 1e-7 * shift
                     for shift, (key, _) in moved.items()]
         for candidate in _candidates(head_dim, frequencies)
     }  # fmt: skip
@@ -175,6 +150,12 @@ def _layout(
             "be rotary"
         )
     return best
+
+
+def _moved(keys: Tensor, layout: RopeLayout, shift: int) -> Tensor:
+    exact = keys.float().clone()  # (kv_heads, tokens, head_dim)
+    KeyRotator([layout]).rotate([exact], torch.full(exact.shape[1:2], shift))
+    return exact
 
 
 def _candidates(head_dim: int, frequencies: Sequence[Tensor]) -> list[RopeLayout]:

@@ -92,8 +92,7 @@ def test_growth_keeps_what_is_there_and_truncation_frees_the_end() -> None:
 
 def test_place_fills_a_range_and_leaves_a_hole_for_what_comes_between() -> None:
     buffer = KVBuffer(1, 4)
-    key, value = states([5, 6])
-    buffer.place(5, [(key[0], value[0])])
+    buffer.place(5, [torch.cat(states([5, 6]))])
     scatter(buffer, [0, 1, 2, 3, 4], 5)
     assert held(buffer, 0, 7) == list(range(7))
 

@@ -39,8 +39,15 @@ def off(seen: Tensor, wanted: Tensor) -> float:
     return float((seen.double() - wanted.double()).norm() / wanted.double().norm())
 
 
+def turned(keys: Tensor, layout: RopeLayout, *deltas: int) -> Tensor:
+    """A copy of (kv_heads, tokens, head_dim) keys, moved: all by one distance, or each by its own."""
+    copy = keys.clone()
+    KeyRotator([layout]).rotate([copy], torch.tensor(deltas).expand(keys.shape[1]))
+    return copy
+
+
 def textbook(keys: Tensor, delta: int, pairing: str, inv_freq: tuple[float, ...], offset: int = 0) -> Tensor:
-    """RoPE as complex numbers in fp64, keys (..., head_dim); shares nothing with the matrix under test."""
+    """RoPE as complex numbers in fp64, keys (..., head_dim); shares nothing with the code under test."""
     n = len(inv_freq)
     turned = keys.double().clone()
     first = range(offset, offset + n) if pairing == "half" else range(offset, offset + 2 * n, 2)
@@ -73,7 +80,7 @@ def test_moved_keys_are_the_models_own(name: str, delta: int, readers: Callable[
     reader = readers(name)
     stored, moved = own_keys(reader, 0), own_keys(reader, delta)
     for layer, (before, after) in enumerate(zip(stored, moved, strict=True)):
-        assert off(reader.rotator.rotate(before[0], layer, delta), after[0]) < 1e-4
+        assert off(turned(before[0], reader.rotator.layouts[layer], delta), after[0]) < 1e-4
         if reader.rotator.layouts[layer].pairing != "none":
             assert off(before[0], after[0]) > 0.2, "keys must really have moved"
         assert off(before[1], after[1]) < 1e-4
@@ -84,7 +91,7 @@ def test_moved_keys_are_the_models_own_in_bfloat16(name: str) -> None:
     reader = tiny_reader(name, dtype=torch.bfloat16)
     stored, moved = own_keys(reader, 0), own_keys(reader, 2000)
     for layer, (before, after) in enumerate(zip(stored, moved, strict=True)):
-        ours = reader.rotator.rotate(before[0], layer, 2000)
+        ours = turned(before[0], reader.rotator.layouts[layer], 2000)
         assert ours.dtype == torch.bfloat16
         # The model's own noise is the yardstick: V does not rotate, and differs as much.
         assert off(ours, after[0]) < max(3 * off(before[1], after[1]), 1e-2) < tolerance(torch.bfloat16)
@@ -94,7 +101,7 @@ def test_moved_keys_are_the_models_own_in_bfloat16(name: str) -> None:
 @pytest.mark.parametrize(("pairing", "offset"), [("half", 0), ("interleaved", 0), ("half", 32), ("interleaved", 32)])
 def test_rotation_is_the_textbooks(pairing: rope.Pairing, offset: int, delta: int) -> None:
     keys = torch.randn(2, 5, 64 + offset, generator=torch.Generator().manual_seed(1))
-    moved = KeyRotator([RopeLayout(pairing, THETA, offset)]).rotate(keys, 0, delta)
+    moved = turned(keys, RopeLayout(pairing, THETA, offset), delta)
     assert off(moved, textbook(keys, delta, pairing, THETA, offset)) < 2e-6
     assert torch.equal(moved[..., :offset], keys[..., :offset])
 
@@ -102,7 +109,7 @@ def test_rotation_is_the_textbooks(pairing: rope.Pairing, offset: int, delta: in
 def test_bfloat16_is_rounded_once() -> None:
     keys = torch.randn(2, 50, 64, generator=torch.Generator().manual_seed(2)).bfloat16()
     exact = textbook(keys, 4096, "half", THETA)
-    moved = KeyRotator([RopeLayout("half", THETA)]).rotate(keys, 0, 4096)
+    moved = turned(keys, RopeLayout("half", THETA), 4096)
     assert ((moved.double() - exact).abs() <= 2**-8 * exact.abs() + 1e-5).all()  # half a unit in the last place
 
 
@@ -113,10 +120,25 @@ def test_every_placement_rotates_the_stored_copy(reader: Reader) -> None:
     for start in (900, 500, 100):
         reader.place(buffer, kv, start, start)
     for layer, before in enumerate(stored):
-        once = reader.rotator.rotate(before[0], layer, 100)
-        assert torch.equal(buffer.read(100, 124)[layer][0], once)
-        assert torch.equal(buffer.read(500, 524)[layer][0], reader.rotator.rotate(before[0], layer, 500))
+        for start in (100, 500):
+            once = turned(before[0], reader.rotator.layouts[layer], start)
+            assert torch.equal(buffer.read(start, start + 24)[layer][0], once)
         assert torch.equal(kv.layers[layer], before)
+
+
+@pytest.mark.parametrize("together", [1, 7, 4096])
+def test_placing_together_is_placing_one_by_one(together: int, reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ragcache.model.reader._ROTATED", together)
+    kvs = [reader.encode(TOKENS), reader.encode(TOKENS[:5]), reader.encode(TOKENS[3:])]
+    where = list(zip(kvs, (4, 40, 28), (300, 40, 0), strict=True))  # with a gap, and out of order
+    singly, at_once = reader.buffer(64), reader.buffer(64)
+    for placement in where:
+        reader.place(singly, *placement)
+    reader.place_all(at_once, where)
+    for kv, slot, _ in where:
+        pairs = zip(singly.read(slot, slot + len(kv)), at_once.read(slot, slot + len(kv)), strict=True)
+        assert all(torch.equal(one, other) for one, other in pairs)
+    reader.place_all(at_once, [])
 
 
 def test_distance_counts_from_where_the_keys_were_made(reader: Reader) -> None:
@@ -132,18 +154,17 @@ def test_distance_counts_from_where_the_keys_were_made(reader: Reader) -> None:
 @settings(deadline=None, max_examples=50)
 def test_rotations_compose_and_keep_lengths(a: int, b: int, pairing: rope.Pairing) -> None:
     layout = RopeLayout(pairing, THETA[::4])
-    both = layout.matrix(20, a).double() @ layout.matrix(20, b).double()
-    assert torch.allclose(both, layout.matrix(20, a + b).double(), atol=1e-6)
-    assert torch.allclose(layout.matrix(20, a) @ layout.matrix(20, a).T, torch.eye(20), atol=1e-6)
+    keys = torch.randn(1, 3, 20, generator=torch.Generator().manual_seed(4))
+    assert torch.allclose(turned(turned(keys, layout, a), layout, b), turned(keys, layout, a + b), atol=2e-6)
+    assert torch.allclose(turned(keys, layout, a).norm(dim=-1), keys.norm(dim=-1), rtol=1e-6)
 
 
-def test_remembered_matrices_are_bounded_and_right() -> None:
-    rotator = KeyRotator([RopeLayout("half", THETA)])
-    keys = torch.ones(1, 1, 64)
-    for delta in range(1, 600):
-        rotator.rotate(keys, 0, delta)
-    assert len(rotator._matrices) <= 512
-    assert off(rotator.rotate(keys, 0, 7), textbook(keys, 7, "half", THETA)) < 1e-6
+def test_every_token_moves_by_its_own_distance() -> None:
+    layout, keys = RopeLayout("half", THETA), torch.ones(2, 4, 64)
+    moved = turned(keys, layout, 7, 0, -5, 7)
+    for token, delta in enumerate((7, 0, -5, 7)):
+        assert off(moved[:, token], textbook(keys[:, token], delta, "half", THETA)) < 1e-6
+    assert torch.equal(moved[:, 1], keys[:, 1])
 
 
 def synthetic(pairing: str, offset: int = 0, **changes: float) -> Callable[[int], list[tuple[Tensor, Tensor]]]:
