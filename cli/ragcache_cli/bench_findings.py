@@ -85,6 +85,7 @@ def findings(
     dtype: options.Dtype = "auto",
     max_new_tokens: options.Tokens = 40,
     threads: options.Threads = None,
+    workers: options.Workers = 1,
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="JSON to write; .md and the measurements' .jsonl go beside it.")
     ] = Path("findings.json"),
@@ -102,7 +103,7 @@ def findings(
 
     letters = [known(letter, {letter: letter for letter in "abcd"}) for letter in split(only)]
     fusion_tasks = fusion_tasks or ",".join(name for name, task in TASKS.items() if task.needs)
-    with bench(out.with_suffix(".jsonl"), model, dtype, max_new_tokens, threads) as asked:
+    with bench(out.with_suffix(".jsonl"), model, dtype, max_new_tokens, threads, workers) as asked:
         found = at_keys(asked, letters, _examples(tasks, n, seed))
         found += at_fusion(asked, _examples(fusion_tasks, n, seed)) if "c" in letters else []
         found += [at_answers(answers)] if "d" in letters and answers else []

@@ -149,10 +149,9 @@ def _shares(reader: Reader, example: Example, encoding: Encoding) -> dict[str, A
 
 def heads_finding(found: Deviations) -> Finding:
     """Finding a, from all questions; it is decided where CacheBlend looks, in layer 1 of chunks computed alone."""
-    rows = [row for key, group in found.items() for row in _by_layer(*key, group, "heads", ("mass", "chosen"))]
-    alone = [one["heads"] for (_, encoding), group in found.items() for one in group if encoding == "alone"]
-    mass = _interval([one["mass"][1] for one in alone])
-    chance = fmean(one["chance"] for one in alone)
+    rows = [row for key, group in found.items() for row in _by_layer(*key, [one["heads"] for one in group])]
+    alone = _alone(found, "heads")
+    mass, chance = _interval([one["mass"][1] for one in alone]), _mean(alone, "chance")
     verdict: Verdict = "not confirmed"
     if mass and mass.low > chance:
         verdict = "confirmed" if mass.low > 0.5 else "partly"
@@ -167,10 +166,15 @@ def heads_finding(found: Deviations) -> Finding:
 
 def kept_finding(found: Deviations) -> Finding:
     """Finding b, from all questions, on chunks computed alone."""
-    rows = [row for key, group in found.items() for row in _by_layer(*key, group, "kept", ("with_first",))]
-    alone = [one["kept"] for (_, encoding), group in found.items() for one in group if encoding == "alone"]
-    share = _interval([one["all"] for one in alone])
-    chance = fmean(one["chance"] or 0.0 for one in alone)
+    rows: list[dict[str, Any]] = []
+    for (task, encoding), group in found.items():
+        parts = [one["kept"] for one in group]
+        rows += _by_layer(task, encoding, [{"with_first": one["with_first"], "chance": SHARE} for one in parts])
+        # The same for all layers at once: a row of its own.
+        all_of_them = [{"with_first": [one["all"]], "chance": one["chance"]} for one in parts]
+        rows += [{**row, "layer": "all"} for row in _by_layer(task, encoding, all_of_them)]
+    alone = _alone(found, "kept")
+    share, chance = _interval([one["all"] for one in alone]), _mean(alone, "chance")
     verdict: Verdict = "not confirmed"
     if share and share.high < 0.5:
         verdict = "confirmed" if share.mean <= _STUDY_KEPT else "partly"
@@ -183,21 +187,25 @@ def kept_finding(found: Deviations) -> Finding:
                    "the study 2603.20218", verdict, because, tuple(rows))  # fmt: skip
 
 
-def _by_layer(
-    task: str, encoding: Encoding, group: Sequence[dict[str, Any]], part: str, columns: Sequence[str]
-) -> list[dict[str, Any]]:
+def _by_layer(task: str, encoding: Encoding, group: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row for each layer in which something deviates: every list's mean over the questions, and chance beside it."""
+    names = [name for name, values in group[0].items() if isinstance(values, list)]
     rows = []
-    for layer in range(len(group[0][part][columns[0]])):
-        found = {name: _interval([one[part][name][layer] for one in group]) for name in columns}
-        cells = {name: shown(value) if value else None for name, value in found.items()}
-        chance = fmean(one[part]["chance"] or 0.0 for one in group)
+    for layer in range(len(group[0][names[0]])):
+        found = {name: _interval([one[name][layer] for one in group]) for name in names}
         if any(found.values()):
+            cells = {name: value and shown(value) for name, value in found.items()}
             rows.append({"task": task, "encoding": encoding, "layer": layer, "n": len(group), **cells,
-                         "chance": SHARE if part == "kept" else chance})  # fmt: skip
-    if part == "kept" and (every := _interval([one[part]["all"] for one in group])):
-        rows.append({"task": task, "encoding": encoding, "layer": "all", "n": len(group), columns[0]: shown(every),
-                     "chance": fmean(one[part]["chance"] or 0.0 for one in group)})  # fmt: skip
+                         "chance": _mean(group, "chance")})  # fmt: skip
     return rows
+
+
+def _alone(found: Deviations, part: str) -> list[dict[str, Any]]:
+    return [one[part] for (_, encoding), group in found.items() for one in group if encoding == "alone"]
+
+
+def _mean(group: Sequence[dict[str, Any]], name: str) -> float:
+    return fmean(one[name] or 0.0 for one in group)
 
 
 def _interval(values: Sequence[float | None]) -> Interval | None:

@@ -33,15 +33,11 @@ def draw(file: Path, rows: Sequence[Row], costs: Sequence[str] = ("charged",)) -
     MissingExtra
         If matplotlib is not installed.
     """
-    with needs("ragcache[bench]"):
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
     tasks = {task: list(group) for task, group in groupby(rows, lambda row: row.task)}
     wanted = [(task, axis) for task in tasks for axis in costs]
     columns = min(len(wanted), _PANELS)
     lines = -(-len(wanted) // columns)
-    figure = Figure(figsize=(3.4 * columns + 1.6, 3.1 * lines), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = _figure(3.4 * columns + 1.6, 3.1 * lines)
     panels = figure.subplots(lines, columns, sharey=True, squeeze=False)
     looks = _looks(rows)
     for panel, (task, axis) in zip(panels.flat, wanted, strict=False):
@@ -73,12 +69,8 @@ def draw_bands(file: Path, bands: Sequence[Strip], spans: Sequence[range]) -> No
     MissingExtra
         If matplotlib is not installed.
     """
-    with needs("ragcache[bench]"):
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
     heights = [max(len(band.names), 4) for band in bands]
-    figure = Figure(figsize=(14, 0.16 * sum(heights) + 0.5 * len(bands)), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = _figure(14, 0.16 * sum(heights) + 0.5 * len(bands))
     panels = figure.subplots(len(bands), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
     for panel, band in zip(panels, bands, strict=True):
         colour = "Blues" if band.colour == COOL else "Oranges"
@@ -89,6 +81,15 @@ def draw_bands(file: Path, bands: Sequence[Strip], spans: Sequence[range]) -> No
             panel.axvline(edge, color="black", lw=0.5)
     panels[-1].set_xlabel("token of the prompt")
     figure.savefig(file, dpi=130)
+
+
+def _figure(width: float, height: float) -> Any:
+    with needs("ragcache[bench]"):
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    figure = Figure(figsize=(width, height), layout="constrained")  # inches
+    FigureCanvasAgg(figure)
+    return figure
 
 
 def _looks(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:

@@ -1,5 +1,6 @@
 """One question as a page: its text coloured by what reuse gets wrong, the heat map, where the question looks."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
@@ -9,7 +10,7 @@ from torch import Tensor
 
 from ragcache.evaluate.inspection import Choice, Inspection, by_layer
 from ragcache.evaluate.pages.pixels import COOL, WARM, Strip, png, shares, strips
-from ragcache.evaluate.pages.shell import Cell, page, table, terms
+from ragcache.evaluate.pages.shell import Cell, page, rerun, table, terms
 
 _STYLE = """<style>
 .chunk { white-space: pre-wrap; overflow-wrap: anywhere; border-left: 3px solid var(--line); padding: .15rem .8rem;
@@ -67,7 +68,7 @@ def html(seen: Inspection, about: Mapping[str, Any], *, sources: Sequence[str] =
         *_heat(seen, method),
         *_attention(seen, method),
         *_figures(seen),
-        *_rerun(about),
+        *rerun(about),
     ]
     return page(f"ragcache: {seen.question}", body, script=_SCRIPT)
 
@@ -139,7 +140,8 @@ def _text(seen: Inspection, method: str, sources: Sequence[str], gold: Sequence[
         yield f'<div class="{kind}"><b>chunk {number + 1}{escape(source)}{note}</b>{text}</div>'
     slots = [slot for span in seen.chunks for slot in span]
     codes = {name: [_digits(row[slots]) for row in rows] for name, rows in levels.items()}
-    yield f'<script type="application/json" id="heat">{_json(codes)}</script>'
+    # Digits and names of ours only, so nothing in it can end the element.
+    yield f'<script type="application/json" id="heat">{json.dumps(codes)}</script>'
 
 
 _VIEWS = {
@@ -181,15 +183,6 @@ def _tokens(seen: Inspection, heat: Sequence[float]) -> list[str]:
         f"{escape(seen.tokens[slot])}</span>"
         for slot, warm in enumerate(heat)
     ]
-
-
-def _json(value: Mapping[str, Sequence[str]]) -> str:
-    """Digits and names of ours only, so nothing in it can end the element."""
-    return "{" + ",".join(f'"{name}":[{",".join(map(_quoted, rows))}]' for name, rows in value.items()) + "}"
-
-
-def _quoted(text: str) -> str:
-    return f'"{text}"'
 
 
 def _heat(seen: Inspection, method: str) -> Iterator[str]:
@@ -234,9 +227,3 @@ def _figure(layer: Mapping[str, float], name: str) -> Cell:
     # Shares of a deviation that is nothing but rounding say nothing.
     noise = name in ("heads", "covered") and layer["key_naive"] < 1e-4
     return Cell("-") if noise else Cell(f"{layer[name]:.3f}", layer[name])
-
-
-def _rerun(about: Mapping[str, Any]) -> Iterator[str]:
-    yield "<h2>To run it again</h2>"
-    yield f"<pre>{escape(str(about.get('command', '')))}</pre>"
-    yield terms({name: value for name, value in about.items() if name != "command"})

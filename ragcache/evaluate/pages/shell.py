@@ -1,6 +1,6 @@
 """One self-contained HTML page: style, tables that sort by a click, and nothing from anywhere else."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -145,3 +145,16 @@ def terms(pairs: Mapping[str, Any]) -> str:
     """A list of names and what they stand for."""
     items = "".join(f"<dt>{escape(str(name))}</dt><dd>{escape(str(value))}</dd>" for name, value in pairs.items())
     return f"<dl>{items}</dl>"
+
+
+def rerun(about: Mapping[str, Any]) -> Iterator[str]:
+    """A run's command, and what else its meta says."""
+    yield "<h2>To run it again</h2>"
+    yield f"<pre>{escape(str(about.get('command', '')))}</pre>"
+    yield terms({name: _flat(value) for name, value in about.items() if name != "command"})
+
+
+def _flat(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_flat(one)}" for name, one in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

@@ -9,7 +9,7 @@ from ragcache.evaluate.contenders import REFERENCES
 from ragcache.evaluate.pages.columns import Column, by_distance, cell, shown
 from ragcache.evaluate.pages.plot import Mark, legend, marks, panel
 from ragcache.evaluate.pages.points import COSTS, LEVELS, best, points, words
-from ragcache.evaluate.pages.shell import Cell, page, table, terms
+from ragcache.evaluate.pages.shell import Cell, page, rerun, table, terms
 from ragcache.evaluate.pareto import ALONE, NEEDS
 from ragcache.evaluate.report import Result
 from ragcache.evaluate.table import Row
@@ -51,7 +51,8 @@ def html(result: Result) -> str:
         *_by_gap(result.gaps),
         *(part for task in groups if task not in pools for part in _task(task, groups[task], looks, about)),
         *_meanings(rows),
-        *_rerun(about),
+        *rerun({name: value for name, value in about.items() if name not in ("tasks", "pools")}),
+        *([f"<h3>Tasks</h3>{terms(about['tasks'])}"] if isinstance(about.get("tasks"), Mapping) else ()),
     ]
     return page(f"ragcache: quality against cost, {about.get('reader', '')}", body)
 
@@ -173,17 +174,3 @@ def _meanings(rows: Sequence[Row]) -> Iterable[str]:
     yield terms({name: note for name, note in _NOTES.items() if name in named})
     if named & set(REFERENCES):
         yield '<p class="soft">References take no part in the fronts.</p>'
-
-
-def _rerun(about: Mapping[str, Any]) -> Iterator[str]:
-    yield "<h2>To run it again</h2>"
-    yield f"<pre>{escape(str(about.get('command', '')))}</pre>"
-    yield terms({name: _flat(value) for name, value in about.items() if name not in ("command", "tasks", "pools")})
-    if isinstance(about.get("tasks"), Mapping):
-        yield f"<h3>Tasks</h3>{terms(about['tasks'])}"
-
-
-def _flat(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_flat(one)}" for name, one in value.items())
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
