@@ -53,10 +53,12 @@ def test_the_check_fails_where_keys_are_not_moved(
     readers: Callable[[str], Reader], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader = readers("qwen3")
-    original = Reader.place
+    original = Reader.place_all
     assert gpu_check._row(reader)["passed"]
     # At r = 1 every chunk is recomputed, so what is placed wrongly must be what is not: the system prefix.
-    monkeypatch.setattr(Reader, "place", lambda self, buffer, kv, slot, at: original(self, buffer, kv, slot, at + 1))
+    monkeypatch.setattr(
+        Reader, "place_all", lambda self, buffer, all_: original(self, buffer, [(kv, n, at + 1) for kv, n, at in all_])
+    )
     assert not gpu_check._row(reader)["passed"]
 
 

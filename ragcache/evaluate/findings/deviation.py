@@ -44,8 +44,8 @@ def deviations(reader: Reader, prompt: Prompt, encoding: Encoding) -> Tensor:
     """
     left = (reader.encode(prompt.segments[0].token_ids),) if encoding == "prefixed" else ()
     buffer, chunks = reader.buffer(len(prompt)), prompt.chunks()
-    for i in chunks:
-        reader.place(buffer, reader.encode(prompt.segments[i].token_ids, left), prompt.slots[i], prompt.starts[i])
+    made = (reader.encode(prompt.segments[i].token_ids, left) for i in chunks)
+    reader.place_all(buffer, [(kv, prompt.slots[i], prompt.starts[i]) for i, kv in zip(chunks, made, strict=True)])
     first, end = prompt.slots[chunks[0]], prompt.slots[chunks[-1] + 1]
     pairs = zip(buffer.read(first, end), stock_kv(reader, prompt), strict=True)
     return torch.stack([moved(reused, full[:, :, first:end])[0] for reused, full in pairs]).cpu()
