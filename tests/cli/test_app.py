@@ -65,9 +65,10 @@ def test_an_interrupt_is_one_line_that_promises_a_resumption_and_exit_code_130(
         # A test run started in the background hands down an ignored SIGINT.
         "import signal, time, ragcache.index\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "first = ragcache.index.Index.save\n"
-        "def save(self, *rest):\n    first(self, *rest)\n    print('saved', flush=True)\n    time.sleep(30)\n"
-        "ragcache.index.Index.save = save\n"
+        "ragcache.index.capacity = lambda device: 1\n"  # chunk by chunk
+        "first = ragcache.index.Catalog.put_encoding\n"
+        "def put(self, *rows):\n    first(self, *rows)\n    print('saved', flush=True)\n    time.sleep(30)\n"
+        "ragcache.index.Catalog.put_encoding = put\n"
         "from ragcache_cli.main import app\napp()"
     )
     index = ["--index", str(tmp_path / "index")]
