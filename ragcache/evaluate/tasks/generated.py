@@ -109,7 +109,10 @@ class Binding:
 
 
 def _level(filler: float, subjects: int = 0, interleaved: float = 1.0) -> Level:
-    return Level(forms=9, filler=filler, alike=0.1, least=_LEAST, subjects=subjects, interleaved=interleaved)
+    told = (1, 2)  # facts of each subject
+    return Level(
+        relations=told, forms=9, filler=filler, alike=0.1, least=_LEAST, subjects=subjects, interleaved=interleaved
+    )
 
 
 def _example(world: World, task: str, number: str, chunks: int, gap: bool = False) -> Example:

@@ -23,7 +23,7 @@ _AMOUNTS = ("Amounts below are in {unit}.", "From here on, amounts are in {unit}
 def sections(world: World, twin: bool) -> None:
     """Only a section's first chunk names its subject."""
     kind = world.rng.choice(_KINDS)
-    facts = world.table(kind, world.among(2, 4), world.rng.randint(1, 3), {})
+    facts = world.table(kind, world.among(2, 4), world.rng.randint(*world.level.relations), {})
     world.tell_in_sections(facts, twin)
 
 
@@ -32,7 +32,7 @@ def pronouns(world: World, twin: bool) -> None:
     rng, stream = world.rng, world.stream()
     turns = []
     for kind in rng.sample(_KINDS, rng.choice((2, 2, 3)) if _interleaved(world) else 1):
-        rows = rng.sample(BY_SUBJECT[kind], rng.randint(1, 2))
+        rows = _some(world, kind)
         turns.append([_Turn(world, kind, world.names.draw(kind), rows) for _ in range(world.among(2, 3))])
     for turn, relation in _riffled(rng, turns):
         if relation is None:
@@ -47,7 +47,7 @@ def pronouns(world: World, twin: bool) -> None:
 def labels(world: World, twin: bool) -> None:
     """Labels which are given a new meaning from time to time; facts name the label only."""
     rng, stream, kind = world.rng, world.stream(), world.rng.choice(_KINDS)
-    rows = rng.sample(BY_SUBJECT[kind], rng.randint(1, 2))
+    rows = _some(world, kind)
     turns = []
     for label in rng.sample(
         [f"{letter}{n}" for letter in "PQRTXZ" for n in range(1, 10)], 2 if _interleaved(world) else 1
@@ -60,6 +60,12 @@ def labels(world: World, twin: bool) -> None:
         else:
             turn.fact(stream, relation, turn.subject if twin else turn.kind, "label", twin)
     world.linked |= not twin
+
+
+def _some(world: World, kind: str) -> list[Relation]:
+    """What is told of each subject: the more, the further the last of it is from its header."""
+    rows = BY_SUBJECT[kind]
+    return world.rng.sample(rows, min(len(rows), world.rng.randint(*world.level.relations)))
 
 
 def _interleaved(world: World) -> bool:
@@ -132,7 +138,7 @@ def shifts(world: World, twin: bool) -> None:
     for _ in range(world.among(2, 4)):
         state = world.names.draw(log.value)
         start = world.tell(stream, world.form(log.states).format(v=state))
-        for _ in range(rng.randint(1, 2)):
+        for _ in range(rng.randint(*world.level.relations)):
             event = world.names.draw(log.event)
             place = world.tell(stream, world.form(log.twins if twin else log.events).format(e=event, v=state))
             ask = world.form(log.asks).format(e=event)
@@ -146,7 +152,7 @@ def units(world: World, twin: bool) -> None:
     rows = [r for kind in _KINDS for r in BY_SUBJECT[kind] if r.value == "amount"]
     for unit in rng.sample(_UNITS, world.among(2, 4)):
         start = world.tell(stream, world.form(_AMOUNTS).format(unit=unit))
-        for relation in rng.sample(rows, rng.randint(1, 2)):
+        for relation in rng.choices(rows, k=rng.randint(*world.level.relations)):
             subject, bare = world.names.draw(relation.subject), str(rng.randint(11, 999))
             value = f"{bare} {unit}"
             said = world.form(relation.says).format(s=subject, o=value if twin else bare)
