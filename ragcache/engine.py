@@ -34,8 +34,9 @@ class Prefilled:
         (vocabulary,) fp32, of the first token.
     step : callable
         Forwards one more token.
-    follow : callable
-        Forwards a draft of the answer: how many of its tokens greedy decoding says too, and the logits behind those.
+    follow : callable or None
+        Forwards a draft of the answer: how many of its tokens greedy decoding says too, and the logits behind those;
+        None for full prefill, the baseline, which takes every step.
     report : CacheReport
         What it was made from.
     recomputed : Tensor
@@ -47,7 +48,7 @@ class Prefilled:
     prompt: Prompt
     logits: Tensor
     step: Step
-    follow: "Follow"
+    follow: "Follow | None"
     report: CacheReport
     recomputed: Tensor
     passed: Pass | None
@@ -177,10 +178,9 @@ class Engine:
         by_id = {chunk.id: chunk for chunk in chunks}
         placed = [by_id[prompt.segments[i].chunk or ""] for i in prompt.chunks()]
         work = Assembly(self.reader, self.index, prompt, placed, Ledger(self._shape))
-        p = None
+        p, follow = None, None
         if row.encode is None:
             logits, step = self._stock(work)
-            follow: Follow = lambda draft: (0, logits)  # the baseline takes every step  # noqa: E731
             recomputed = torch.zeros(len(prompt), dtype=torch.bool)
         else:
             p = work.fill(row.encode, len(prompt) + max_new_tokens)
@@ -320,9 +320,11 @@ class Stream:
     def _followed(self) -> tuple[Sequence[int], Tensor]:
         """What greedy decoding says of the first draft that begins right, and the logits behind that."""
         ready, sampling = self._prefilled, self._sampling
+        if ready.follow is None or sampling.temperature or sampling.repetition_penalty != 1:
+            return (), ready.logits
         first = int(ready.logits.argmax())
         right = (draft[: sampling.max_new_tokens - 1] for draft in self._drafts if draft and draft[0] == first)
-        draft = next(right, ()) if sampling.temperature == 0 and sampling.repetition_penalty == 1 else ()
+        draft = next(right, ())
         if not draft:
             return (), ready.logits
         count, logits = ready.follow(draft)

@@ -25,7 +25,7 @@ Data = Annotated[
 Budgets = Annotated[str, typer.Option(metavar="R,R", help="Shares to recompute.")]
 Count = Annotated[int, typer.Option("--n", min=1, metavar="N", help="Questions per task.")]
 Seed = Annotated[int, typer.Option(metavar="S", help="Of the questions.")]
-RandomSeeds = Annotated[int, typer.Option(min=1, metavar="N", help="Seeds of the random control.")]
+RandomSeeds = Annotated[int, typer.Option(min=1, metavar="N", help="Seeds of the random control, in turn.")]
 TopK = Annotated[int | None, typer.Option(min=1, metavar="N", help="Chunks to retrieve; else the index's own number.")]
 Reader = Annotated[
     str | None, typer.Option("--model", metavar="NAME", help="Hub id or folder of the model; else the bundled reader.")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragcache.encode.protocol import Anywhere, LeftContext, Stored
+from ragcache.errors import UnsupportedModel
 from ragcache.model.buffer import ChunkKV
 from ragcache.model.reader import Reader
 from ragcache.segments import Segment
@@ -31,7 +32,23 @@ class Sink(Anywhere):
         return LeftContext(keys=(self.recipe,), words=f"{self.tokens} throw-away tokens")
 
     def encode(self, reader: Reader, todo: Sequence[tuple[Segment, LeftContext]]) -> list[ChunkKV]:
-        """Prefill chunks, each behind sink tokens of its own; only the chunks' KV is kept."""
-        newline: int = reader.tokenizer("\n", add_special_tokens=False)["input_ids"][-1]
+        """Prefill chunks, each behind sink tokens of its own; only the chunks' KV is kept.
+
+        Raises
+        ------
+        UnsupportedModel
+            If the tokenizer has no token for the end of a line.
+        """
+        newline = _line_end(reader)
         sink = (reader.encode([newline] * self.tokens),)
         return reader.encode_all([(chunk.token_ids, sink) for chunk, _ in todo])
+
+
+def _line_end(reader: Reader) -> int:
+    ids: list[int] = reader.tokenizer("\n", add_special_tokens=False)["input_ids"]
+    if not ids:
+        raise UnsupportedModel(
+            f"the tokenizer of {reader.name} has no token for the end of a line, which `link0` prefills before each "
+            "chunk; take another method, `ragcache methods` lists them"
+        )
+    return ids[-1]

@@ -32,7 +32,7 @@ class Contender:
     recompute : float or None
         Nominal share; None for rows with a fixed cost.
     seed : int
-        Of random selection; the answers of several seeds are pooled.
+        Of random selection; several seeds take turns over the questions.
     """
 
     method: Method
@@ -60,7 +60,7 @@ def contenders(
     budgets : sequence of float
         Shares to recompute.
     seeds : sequence of int
-        Random selection runs once for each.
+        Of random selection, a contender for each.
     controls : sequence of str
         Rows that take part unasked.
 
@@ -79,6 +79,15 @@ def contenders(
         else:
             found += [one for budget in budgets for one in _seeded(row, budget, seeds)]
     return found
+
+
+def in_turn(field: Sequence[Contender], number: int) -> list[Contender]:
+    """Who answers question `number`: everybody in rotating order, so that nobody is always first; of seeds only one."""
+    seeds = list(dict.fromkeys(who.seed for who in field if isinstance(who.method.select, RandomTokens)))
+    seed = seeds[number % len(seeds)] if seeds else 0
+    first = number % len(field)
+    turned = (*field[first:], *field[:first])
+    return [who for who in turned if who.seed == seed or not isinstance(who.method.select, RandomTokens)]
 
 
 def _row(name: str | Method) -> Method:

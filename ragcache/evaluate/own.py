@@ -9,7 +9,7 @@ from typing import Any
 from ragcache import methods
 from ragcache.errors import EmptyIndex, InvalidArgument
 from ragcache.evaluate.asking import Asked, Progress, ask
-from ragcache.evaluate.contenders import Contender
+from ragcache.evaluate.contenders import Contender, in_turn
 from ragcache.evaluate.records import Journal, Record, digest
 from ragcache.evaluate.tasks import Example
 from ragcache.index import Chunk
@@ -103,10 +103,9 @@ def run(
         chunks = _chunks(rag, question, top_k)
         texts = tuple(chunk.text for chunk in chunks)
         example = Example(f"line {question.line}", TASK, texts, question.question, question.answers, ())
-        turns = [(_key(rag, example, chunks, who, sampling), who) for who in field]
+        turns = [(_key(rag, example, chunks, who, sampling), who) for who in in_turn(field, number)]
         keys += [key for key, _ in turns]
-        first = number % len(turns)
-        left = tuple(turn for turn in (*turns[first:], *turns[:first]) if turn[0] not in journal.known)
+        left = tuple(turn for turn in turns if turn[0] not in journal.known)
         if left:
             journal.add(ask(rag.engine, TASK, Asked(example, left), chunks, sampling))
         progress("questions", number + 1, len(questions))
@@ -134,8 +133,9 @@ def _key(rag: RagCache, example: Example, chunks: Sequence[Chunk], who: Contende
 
 
 def _kv(rag: RagCache, chunks: Sequence[Chunk], row: Method) -> Iterator[str]:
-    for chunk in chunks if row.encode else ():
-        yield from (kept.key for kept in rag.index.catalog.encodings(chunk.id, row.encode.recipe))  # type: ignore[union-attr]
+    if row.encode is not None:
+        for chunk in chunks:
+            yield from (kept.key for kept in rag.index.catalog.encodings(chunk.id, row.encode.recipe))
 
 
 def _question(file: Path, number: int, line: str) -> OwnQuestion:

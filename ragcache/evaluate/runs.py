@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from ragcache.evaluate.asking import Asked, Job, Progress, silent, work
 from ragcache.evaluate.company import Kind
-from ragcache.evaluate.contenders import Contender
+from ragcache.evaluate.contenders import Contender, in_turn
 from ragcache.evaluate.records import Journal, Record, digest
 from ragcache.evaluate.tasks import Example
 from ragcache.evaluate.workers import Workers
@@ -49,7 +49,8 @@ class Bench:
 
         The chunks of a task's questions go into one temporary index, each encoded once per encoding; a fused chunk's
         neighbours come from that whole pool, not from its own question's chunks. The contenders take turns on each
-        question, in rotating order, so that whatever else the machine does hits all of them alike.
+        question, in rotating order, so that whatever else the machine does hits all of them alike; the seeds of random
+        selection take turns over the questions.
 
         Parameters
         ----------
@@ -63,7 +64,7 @@ class Bench:
         Returns
         -------
         list of Record
-            One per task, question and contender.
+            One per task, question and contender, the seeds of one counting once.
 
         Raises
         ------
@@ -83,16 +84,13 @@ class Bench:
         return [self.journal.known[key] for plan in plans.values() for asked in plan for key, _ in asked.turns]
 
     def _plan(self, examples: Sequence[Example], field: Sequence[Contender], company: Kind) -> list[Asked]:
-        """Who answers which question under which key; none is always first."""
+        """Who answers which question under which key."""
         pool = digest(*(text for example in examples for text in example.chunks))
         about = (self.reader.fingerprint, self.embedder.name, company, pool, repr(self.sampling))
-        names = [repr(who) for who in field]
         plan = []
         for number, example in enumerate(examples):
             asked = digest(*about, repr(example))
-            turns = [(digest(asked, name), who) for name, who in zip(names, field, strict=True)]
-            first = number % len(field)
-            plan.append(Asked(example, (*turns[first:], *turns[:first])))
+            plan.append(Asked(example, tuple((digest(asked, repr(who)), who) for who in in_turn(field, number))))
         return plan
 
     def _job(self, task: str, examples: Sequence[Example], plan: Sequence[Asked], company: Kind) -> Job:

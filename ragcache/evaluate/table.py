@@ -27,7 +27,7 @@ class Row:
     charged_flops : float or None
         Mean FLOPs before the first token over those of full prefill.
     n : int
-        Questions; seeds are averaged within each.
+        Questions; where several seeds answer one, they are averaged.
     score, f1 : float
         Exact match and token F1, in [0, 1].
     adjusted, adjusted_low, adjusted_high : float or None

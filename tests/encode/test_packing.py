@@ -13,6 +13,7 @@ from staged import TEXTS, make
 
 from ragcache.encode import Alone, Encoder, Fused, LeftContext, Prefixed, Sink
 from ragcache.encode.batches import batches, weight
+from ragcache.errors import UnsupportedModel
 from ragcache.index import Index
 from ragcache.model.buffer import ChunkKV
 from ragcache.model.reader import Reader
@@ -76,7 +77,10 @@ def test_an_encoding_does_not_depend_on_what_was_made_with_it(
             for n, text in enumerate(TEXTS):
                 index.put(f"doc{n}", text, [(text, 0, len(text))], {})
             ids = [row.id for row in index.catalog.all_chunks()]
-            near = lambda chunk, count, ids=ids: [one for one in ids if one != chunk][:count]  # noqa: E731
+
+            def near(chunk: str, count: int, ids: list[str] = ids) -> list[str]:
+                return [one for one in ids if one != chunk][:count]
+
             assert list(index.encode(encoder, neighbours=near))[-len(ids) :] == ids
             kvs.append([index.load(chunk, encoder, None).kv for chunk in index.chunks(ids)])
     for found, expected in zip(*kvs, strict=True):
@@ -139,3 +143,9 @@ def test_a_left_context_weighs_less_than_what_is_computed(reader: Reader) -> Non
     left = LeftContext((reader.encode([5] * 80),))
     assert weight(10, LeftContext()) == 10
     assert 10 < weight(10, left) < 90
+
+
+def test_a_tokenizer_without_line_ends_has_no_sink(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "tokenizer", lambda text, **_: {"input_ids": []})
+    with pytest.raises(UnsupportedModel, match="link0"):
+        Sink().encode(reader, [])

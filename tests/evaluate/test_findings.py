@@ -49,7 +49,10 @@ def laid_out(reader: Reader, texts: Sequence[str] = TEXTS) -> Prompt:
 
 
 def examples(count: int = 2) -> list[Example]:
-    return [Example(f"sections-{i}", "sections", (f"Page {i}.", *TEXTS), f"Where is Tide {i}?", ("Oslo",), (0,)) for i in range(count)]  # noqa: E501
+    return [
+        Example(f"sections-{i}", "sections", (f"Page {i}.", *TEXTS), f"Where is Tide {i}?", ("Oslo",), (0,))
+        for i in range(count)
+    ]
 
 
 # -- a and b: where keys deviate

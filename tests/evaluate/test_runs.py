@@ -78,7 +78,8 @@ def test_unknown_names_and_impossible_budgets_are_refused_before_anything_runs()
 def test_every_contender_answers_every_question(reader: Reader, raw: Path) -> None:
     records = go(reader, raw, names=["cacheblend", "fusionrag", "prefix"])
     field = contenders(["cacheblend", "fusionrag", "prefix"], (0.3,), seeds=(0, 1))
-    assert len(records) == 2 * len(field) == len(raw.read_text().splitlines())
+    assert len(records) == 2 * (len(field) - 1) == len(raw.read_text().splitlines())  # one of two random seeds
+    assert [r.seed for r in records if r.method == "random"] == [0, 1]
     by_name = {(r.method, r.seed): r for r in records if r.id == "facts-1"}
     assert by_name["full", 0].charged is None
     assert by_name["full", 0].charged_flops == 1.0
@@ -88,7 +89,7 @@ def test_every_contender_answers_every_question(reader: Reader, raw: Path) -> No
     assert by_name["full", 0].kl == 0.0
     assert by_name["prefix", 0].kl == pytest.approx(0.0, abs=1e-6)
     assert by_name["naive", 0].kl > 1e-4
-    assert by_name["cacheblend", 0].charged > by_name["random", 0].charged
+    assert by_name["cacheblend", 0].charged > by_name["random", 1].charged
     assert all(r.ttft_ms > 0 for r in records)
 
 

@@ -34,7 +34,7 @@ def admit(
     rule : Rule
         What to ask for.
     seeds : sequence of int
-        Of random selection.
+        Of random selection, in turn.
     control : Bench, optional
         Asks a second reader, trained half on chunks that see only themselves.
     """

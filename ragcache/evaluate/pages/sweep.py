@@ -24,7 +24,7 @@ _NOTES = {
     "full": "stock full prefill of the same token ids: the baseline of every comparison",
     "naive": "chunks stitched and re-rotated, nothing recomputed: the floor",
     "chance": "the score of guessing among what the context offers",
-    "random": "random tokens recomputed, several seeds pooled: the control at any budget",
+    "random": "random tokens recomputed, several seeds in turn: the control at any budget",
     "epic": "the first tokens of every chunk: were mending chunk heads enough, this would show it",
     "heads": "the same with at most 3 % of the tokens",
     "evidence": """a reference, no method: it is told which chunks hold the answer and recomputes all of their tokens;

@@ -33,3 +33,20 @@ class Example:
     answers: tuple[str, ...]
     gold: tuple[int, ...]
     gap: int | None = None
+
+
+class Twinned:
+    """A task whose fact needs an earlier chunk, unless it is the twin, which tells the same facts in full."""
+
+    subjects: int
+    twin: bool
+
+    @property
+    def needs(self) -> bool:
+        """Whether the answer is meant to need another chunk."""
+        return not self.twin
+
+    @property
+    def chance(self) -> float | None:
+        """Exact match of a guess among the subjects' values."""
+        return None if self.twin else 1 / self.subjects

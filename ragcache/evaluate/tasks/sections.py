@@ -8,7 +8,7 @@ chunk's first tokens mends nothing.
 import random
 from dataclasses import dataclass
 
-from ragcache.evaluate.tasks.example import Example
+from ragcache.evaluate.tasks.example import Example, Twinned
 from ragcache.train.idle import idle_sentence
 from ragcache.train.names import Names
 from ragcache.train.relations import BY_SUBJECT, Relation
@@ -19,7 +19,7 @@ _UNSEEN = 0.3
 
 
 @dataclass(frozen=True)
-class Sections:
+class Sections(Twinned):
     """Sections about subjects of one kind, all with the same attributes, and self-contained chunks in between.
 
     Attributes
@@ -41,16 +41,6 @@ class Sections:
     between: int = 2
     fill: float = 0.25
     twin: bool = False
-
-    @property
-    def needs(self) -> bool:
-        """Whether the answer is meant to need another chunk."""
-        return not self.twin
-
-    @property
-    def chance(self) -> float | None:
-        """Exact match of a guess among the subjects' values."""
-        return None if self.twin else 1 / self.subjects
 
     def examples(self, n: int, seed: int = 0) -> list[Example]:
         """Return `n` examples; number i is the same with and without `twin`, but for the facts' wording."""
