@@ -1,4 +1,4 @@
-"""The code in docs/ runs."""
+"""The code in docs/ runs, and its links lead somewhere."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,9 @@ from staged import QUESTION, make
 from ragcache.methods import METHODS, Method
 from ragcache.model.reader import Reader
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md")), *sorted((ROOT / "ragcache").rglob("*.md"))]
 
 
 def blocks(name: str) -> list[str]:
@@ -33,3 +35,10 @@ def test_the_examples_of_adding_a_method_run(tmp_path: Path, reader: Reader) -> 
     row = Method("last", METHODS["naive"].encode, names["LastTokens"](), 0.2)
     report = engine.prefill(QUESTION, chunks, method=row).report
     assert report.tokens.recomputed == pytest.approx(0.2 * report.tokens.context, abs=1)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)", page.read_text())
+    lost = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+    assert not lost

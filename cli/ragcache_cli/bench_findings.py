@@ -22,7 +22,7 @@ def admit(
     ] = None,
     n: options.Count = 100,
     seed: options.Seed = 0,
-    random_seeds: options.RandomSeeds = 3,
+    random_seeds: options.RandomSeeds = 5,
     control_reader: Annotated[
         str | None, typer.Option(metavar="NAME", help="Second reader, trained half on chunks that see only themselves.")
     ] = None,

@@ -18,7 +18,7 @@ EXTRA: Mapping[str, Method] = {row.name: row for row in (HEADS, EVIDENCE, TRUE_D
 """Rows that only benchmarks have."""
 CONTROLS = ("full", "naive", "random", "epic", "heads")
 REFERENCES = ("evidence", "true-deviation")
-_FIXED = (HEADS, EVIDENCE)  # their one share is their own
+_FIXED = (HEADS, EVIDENCE, TRUE_DEVIATION)  # their one share is their own
 
 
 @dataclass(frozen=True)

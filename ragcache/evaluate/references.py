@@ -7,7 +7,7 @@ its budget on tokens that change much and that nobody asks for.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol, Self, runtime_checkable
 
 import torch
@@ -85,7 +85,6 @@ class TrueDeviation:
     """
 
     needs: ClassVar[tuple[str, ...]] = ()
-    _seen: dict[object, Sequence[Tensor]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def scores(self, p: Pass) -> Tensor:
         """Relative squared deviation."""
@@ -100,16 +99,12 @@ class TrueDeviation:
         return scores
 
     def _truth(self, p: Pass) -> Sequence[Tensor]:
-        """K and V of the context by full prefill, kept while budgets of one prompt take turns."""
+        """K and V of the context by full prefill."""
         end = p.context_end
-        key = (p.reader.fingerprint, p.prompt.token_ids[:end], tuple(p.positions[:end].tolist()))
-        if key not in self._seen:
-            self._seen.clear()
-            buffer, slots = p.reader.buffer(end), torch.arange(end, device=p.reader.device)
-            plan = ForwardPlan(Slots(slots), end)
-            p.reader.forward(p.prompt.token_ids[:end], Positions(p.positions[:end]), buffer, plan)
-            self._seen[key] = buffer.read(0, end)
-        return self._seen[key]
+        buffer, slots = p.reader.buffer(end), torch.arange(end, device=p.reader.device)
+        plan = ForwardPlan(Slots(slots), end)
+        p.reader.forward(p.prompt.token_ids[:end], Positions(p.positions[:end]), buffer, plan)
+        return buffer.read(0, end)
 
 
 #: At a share of .99 everything that has a score is taken: the evidence, and nothing else.

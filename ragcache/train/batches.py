@@ -1,7 +1,7 @@
 """Rows and batches: a context once, its questions as branches which see the context but not each other."""
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -14,12 +14,16 @@ from ragcache.train.worlds import Context
 
 _REACH = ("full", "prefixed", "alone")
 _BELOW, _MOST = 8, 28  # levels to look back, questions in a row
+_NAME = 3  # tokens of a name that is meant
 _BRANCH = 10_000  # segment numbers: 0 the prefix, 1.. the chunks, _BRANCH.. the questions, -1 padding
 
 
 @dataclass
 class Row:
-    """Token ids, segment numbers, positions, what is to be predicted, each branch's family, the chunks' reach."""
+    """Token ids, segment numbers, positions, what is to be predicted, each branch's family, the chunks' reach.
+
+    `meant`: places in the row, and tokens of the name whose value stands there.
+    """
 
     ids: list[int]
     segment: list[int]
@@ -27,11 +31,15 @@ class Row:
     label: list[bool]
     families: list[str]
     reach: str
+    meant: list[tuple[int, int]] = field(default_factory=list)
 
 
 @dataclass
 class Batch:
-    """Rows padded to one length: (B, T) tensors; `prefixed` and `full` say what a row's chunks see."""
+    """Rows padded to one length: (B, T) tensors; `prefixed` and `full` say what a row's chunks see.
+
+    `meant` (M, 2): flat places, and tokens of the names whose values stand there.
+    """
 
     ids: Tensor
     segment: Tensor
@@ -40,6 +48,7 @@ class Batch:
     prefixed: Tensor
     full: Tensor
     families: list[list[str]]
+    meant: Tensor
 
     def bias(self) -> Tensor:
         """Additive mask, (B, 1, T, T), bf16."""
@@ -88,11 +97,18 @@ def make_row(rng: random.Random, encode: Encoder, context: Context, foreign: flo
     wording, questions = draw_wording(rng, foreign), context.questions[:most]
     texts = [wording.before, *(c + "\n\n" for c in context.chunks)]
     asked = [text for q in questions for text in (wording.ask.format(q=q.text) + wording.after, " " + q.reply)]
-    pieces = encode(texts + asked)
+    meant = [t for i, *ends, name in context.meant for t in (*(context.chunks[i][:end] for end in ends), " " + name)]
+    pieces = encode(texts + asked + meant)
     row = Row([], [], [], [], [q.family for q in questions], reach)
+    starts = list[int]()  # of the chunks
     for number, ids in enumerate(pieces[: len(texts)]):
         _extend(row, ids, number, len(row.ids), False)
+        starts.append(len(row.ids))
     start = len(row.ids)
+    named = pieces[len(texts + asked) :] if reach == "full" or context.separable else []
+    for (chunk, *_), words, said, name in zip(context.meant, named[::3], named[1::3], named[2::3], strict=False):
+        places = range(starts[chunk] + len(words) - 1, starts[chunk] + len(said) + 1)  # to the value's first token
+        row.meant += [(at, token) for at in places for token in name[:_NAME]]
     for j in range(len(questions)):
         ask, answer = pieces[len(texts) + 2 * j], pieces[len(texts) + 2 * j + 1]
         _extend(row, ask, _BRANCH + j, start, False)
@@ -118,6 +134,7 @@ def collate(rows: list[Row]) -> Batch:
         pad([r.ids for r in rows], 0), pad([r.segment for r in rows], -1), pad([r.position for r in rows], 0),
         pad([r.label for r in rows], 0).bool(), torch.tensor([r.reach != "alone" for r in rows]),
         torch.tensor([r.reach == "full" for r in rows]), [r.families for r in rows],
+        torch.tensor([[i * length + at, token] for i, r in enumerate(rows) for at, token in r.meant]).view(-1, 2),
     )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """A CPU-fast forward of a Hugging Face Llama: same parameters, bf16 activations, hand-written backward passes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -16,7 +16,8 @@ def hidden_states(
     bias: Tensor,
     positions: Tensor,
     dtype: torch.dtype = torch.bfloat16,
-) -> Tensor:
+    depths: Sequence[int] = (),
+) -> tuple[Tensor, ...]:
     """Return what `LlamaModel` returns as `last_hidden_state`, differentiable in the fp32 `weights`.
 
     Parameters
@@ -33,20 +34,26 @@ def hidden_states(
         Rope positions, (B, T).
     dtype : torch.dtype
         Activation type; bf16 for speed, fp32 for the equality test.
+    depths : sequence of int
+        Also return what would be the last state after so many layers.
 
     Returns
     -------
-    Tensor
-        (B, T, hidden).
+    tuple of Tensor
+        (B, T, hidden) each, those of `depths` first.
     """
     rope = _rope_table(config, positions, dtype)
     x = F.embedding(ids, weights["model.embed_tokens.weight"]).to(dtype)  # (B, T, d)
+    states = []
     for layer in range(config.num_hidden_layers):
+        if layer in depths:
+            states.append(x)
         w = _Layer(weights, f"model.layers.{layer}.", dtype)
         x = x + _attend(w, config, x, bias.to(dtype), rope)
         up = F.linear(_call(_Norm, x, config.rms_norm_eps), w.fused("mlp.", ("gate", "up"), "post_attention_layernorm"))
         x = x + F.linear(_call(_SwiGLU, up), w.cast("mlp.down_proj.weight"))
-    return _call(_Norm, x, config.rms_norm_eps) * weights["model.norm.weight"].to(dtype)
+    gain = weights["model.norm.weight"].to(dtype)
+    return tuple(_call(_Norm, state, config.rms_norm_eps) * gain for state in (*states, x))
 
 
 def _call(function: type[torch.autograd.Function], *inputs: Any) -> Tensor:

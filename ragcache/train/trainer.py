@@ -29,21 +29,27 @@ from ragcache.train.model import new_reader, shallower
 from ragcache.train.muon import Muon
 from ragcache.train.tokens import build_tokenizer, save_tokenizer
 
+EARLY = 3
+"""Layers after which a word that stands for a name has to be understood: the others find and copy."""
+
 
 @dataclass
 class Settings:
-    """What a run may vary; `start` is a reader to go on from, at `level`; `blocked` see `Questions`."""
+    """What a run may vary; `start` is a reader to go on from, at `level`; `blocked` see `Questions`.
+
+    `language` and `meant` weigh two losses beside the answers': of the next token on a quarter of the others, and
+    of the name that a word stands for, read off after `EARLY` layers.
+    """
 
     minutes: float = 95.0
     tokens: int = 4096
     rate: float = 2e-3
     decay: float = 0.55
     language: float = 0.05
+    meant: float = 0.3
     seed: int = 0
     vocabulary: int = 2048
-    hidden: int = 192
     layers: int = 8
-    inner: int = 512
     blocked: float = 0.0
     start: Path | None = None
     level: int = FIRST_MIXED
@@ -127,7 +133,7 @@ class Trainer:
 
     def _new(self) -> LlamaForCausalLM:
         s = self.settings
-        return new_reader(s.vocabulary, s.seed, s.hidden, s.layers, s.inner)
+        return new_reader(s.vocabulary, s.seed, layers=s.layers)
 
     def _own_tokenizer(self) -> PreTrainedTokenizerFast:
         if self.settings.start:
@@ -157,7 +163,7 @@ class Trainer:
         self._advance()
 
     def _backward(self, batch: Batch, language: float) -> tuple[float, dict[str, float]]:
-        hidden = self._hidden(batch)
+        early, hidden = self._hidden(batch)
         ids, label = batch.ids.flatten(), batch.label.flatten()
         at = label.nonzero()[:, 0]
         logits = self._logits(hidden[at - 1])
@@ -168,12 +174,21 @@ class Trainer:
             other = ((segment[1:] == segment[:-1]) & (segment[1:] >= 0) & ~label[1:]).nonzero()[:, 0] + 1
             other = other[torch.rand(len(other)) < 0.25]
             total = loss + language * F.cross_entropy(self._logits(hidden[other - 1]), ids[other])
+        right = exact_match(batch, logits.detach(), at)
+        if len(batch.meant):
+            at_name, name = batch.meant.unbind(1)
+            named = self._logits(early[at_name])
+            total = total + self.settings.meant * F.cross_entropy(named, name)
+            right["meant"] = (named.topk(3).indices == name[:, None]).any(-1).float().mean().item()
         total.backward()  # type: ignore[no-untyped-call]
-        return loss.item(), exact_match(batch, logits.detach(), at)
+        return loss.item(), right
 
-    def _hidden(self, batch: Batch) -> Tensor:
-        out = hidden_states(self.weights, self.model.config, batch.ids, batch.bias(), batch.position)
-        return out.flatten(0, 1)  # (B T, d)
+    def _hidden(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """States after the first layers and at the end, (B T, d) each."""
+        early, last = hidden_states(
+            self.weights, self.model.config, batch.ids, batch.bias(), batch.position, depths=(EARLY,)
+        )
+        return early.flatten(0, 1), last.flatten(0, 1)
 
     def _logits(self, hidden: Tensor) -> Tensor:
         return F.linear(hidden, self.weights["model.embed_tokens.weight"].to(hidden.dtype)).float()
@@ -202,7 +217,8 @@ class Trainer:
         if p.level < 0:
             ready = p.repeat_loss < REPEAT_UNTIL or p.minutes > REPEAT_MINUTES
         else:
-            told, steps = [v for k, v in p.match.items() if k != "unknown"], p.step - p.since
+            told = [v for k, v in p.match.items() if k not in ("unknown", "meant")]
+            steps = p.step - p.since
             ready = steps > ADVANCE_AFTER and sum(told) / max(1, len(told)) > ADVANCE_AT
             most = LEVELS[p.level].steps
             ready = steps > most if most else ready and min(told) > WEAKEST_AT
@@ -221,7 +237,7 @@ class Trainer:
                 rows = [make_row(rng, self._encode, draw(rng, level, True), 0.0, reach, 8) for _ in range(4)]
                 batch = collate(rows)
                 at = batch.label.flatten().nonzero()[:, 0]
-                for family, share in exact_match(batch, self._logits(self._hidden(batch)[at - 1]), at).items():
+                for family, share in exact_match(batch, self._logits(self._hidden(batch)[1][at - 1]), at).items():
                     sums.setdefault(family + "/chunkwise" * (reach != "full"), []).append(share)
         return {k: round(sum(v) / len(v), 3) for k, v in sorted(sums.items())}
 

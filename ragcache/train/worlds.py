@@ -1,6 +1,5 @@
 """Invented contexts: chunks of notes and questions about them, from one plain fact up to mixed sections."""
 
-import random
 from dataclasses import dataclass, field
 from random import Random
 
@@ -42,11 +41,16 @@ class Question:
 
 @dataclass
 class Context:
-    """Chunks, questions, and whether the chunks may be read on their own (no chunk needs another)."""
+    """Chunks, questions, and whether the chunks may be read on their own (no chunk needs another).
+
+    `meant` says whose a value is: chunk, characters to the end of the words for the name, characters up to the value,
+    and the name.
+    """
 
     chunks: list[str]
     questions: list[Question]
     separable: bool
+    meant: list[tuple[int, int, int, str]] = field(default_factory=list)
 
 
 @dataclass
@@ -67,7 +71,7 @@ class World:
 
     Parameters
     ----------
-    rng : random.Random
+    rng : Random
         Source of randomness.
     level : Level
         Difficulty.
@@ -75,7 +79,7 @@ class World:
         Use held-out names and, for three facts in ten, unseen phrasings.
     """
 
-    def __init__(self, rng: random.Random, level: Level, held: bool = False) -> None:
+    def __init__(self, rng: Random, level: Level, held: bool = False) -> None:
         self.rng, self.level, self.held = rng, level, held
         self.names = Names(rng, held, level.alike)
         self.linked = False  # some chunk needs another one
@@ -86,6 +90,7 @@ class World:
         self._family: dict[int, str] = {}
         self._header: dict[int, tuple[int, int]] = {}
         self._places: dict[int, list[tuple[int, int]]] = {}  # question -> (stream, chunk within it)
+        self._meant: list[tuple[tuple[int, int], str, str, str]] = []  # place, text before the value, words, name
 
     # -- what is true -------------------------------------------------------------------------------------------
     def table(self, kind: str, subjects: int, relations: int, known: dict[str, list[str]]) -> list[_Fact]:
@@ -146,8 +151,9 @@ class World:
                 if facts:
                     fact = facts.pop()
                     self._note(fact, "fact")
-                    said = self.form(fact.relation.says).format(s=fact.subject, o=fact.value)
-                    sentences += self._padded(said, self.level.filler * 0.6)
+                    said = self.form(fact.relation.says)
+                    self.means((len(self.units), 0), said, "", fact.subject)
+                    sentences += self._padded(said.format(s=fact.subject, o=fact.value), self.level.filler * 0.6)
             self.units.append([self._titled(self._filled(sentences))])
 
     def tell_in_sections(self, facts: list[_Fact], twin: bool = False) -> None:
@@ -173,6 +179,7 @@ class World:
                     stream.append([idle_sentence(self.rng), idle_sentence(self.rng)])
                 self._note(fact, "twin" if twin else "section", (len(self.units), len(stream)), None if twin else top)
                 said = self.form(fact.relation.says if twin else fact.relation.it)
+                self.means(self._where[id(fact)], said, "", fact.subject)
                 stream.append(self._padded(said.format(s=fact.subject, o=fact.value), filler))
         self.units.append(stream)
 
@@ -195,6 +202,11 @@ class World:
         idle = self.level.filler
         self.units[stream].append(self._filled(self._padded(sentence[0].upper() + sentence[1:], idle)))
         return stream, len(self.units[stream]) - 1
+
+    def means(self, place: tuple[int, int], form: str, words: str, name: str) -> None:
+        """Note that `words`, in the sentence of that form in the chunk at `place`, stand for `name`."""
+        before = form.partition("{o}")[0].rstrip().format(s=words or name)
+        self._meant.append((place, before, words, name))
 
     def _filled(self, sentences: list[str]) -> list[str]:
         """At least as many words as the level wants."""
@@ -270,7 +282,12 @@ class World:
         for q in questions:
             q.gold = sorted({number[place] for place in self._places[id(q)]})
         self.rng.shuffle(questions)
-        return Context(chunks, questions, not (self._header or self.linked))
+        meant = []
+        for place, before, words, name in self._meant:
+            start = chunks[number[place]].index(before[1:]) - 1  # its first letter may be a capital by now
+            said = start + (before.index(words) + len(words) if words else len(before))
+            meant.append((number[place], said, start + len(before), name))
+        return Context(chunks, questions, not (self._header or self.linked), meant)
 
 
 def _groups(world: World) -> list[str]:
@@ -278,12 +295,12 @@ def _groups(world: World) -> list[str]:
     return list(dict.fromkeys(kinds))
 
 
-def make_context(rng: random.Random, level: Level, held: bool = False) -> Context:
+def make_context(rng: Random, level: Level, held: bool = False) -> Context:
     """Return one context at `level`: several groups of facts, plain and in sections, with questions about them.
 
     Parameters
     ----------
-    rng : random.Random
+    rng : Random
         Source of randomness.
     level : Level
         Difficulty.
@@ -337,7 +354,7 @@ def _chains(world: World) -> None:
     world.tell_plainly(facts)
 
 
-def _cut(rng: random.Random, context: Context) -> Context:
+def _cut(rng: Random, context: Context) -> Context:
     """Join all text and cut it anew between words, anywhere."""
     words = " ".join(context.chunks).split(" ")
     chunks, i = [], 0

@@ -83,17 +83,3 @@ def test_heads_stay_below_three_percent_and_take_first_tokens(filled: Index) -> 
     assert 0 < report.charged <= 0.03
     recomputed = [chunk.recomputed for chunk in report.chunks]
     assert max(recomputed) - min(recomputed) <= 1
-
-
-def test_the_oracle_s_prefill_is_shared_between_budgets(filled: Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[int] = []
-    original = type(filled.reader).forward
-
-    def counting(self, token_ids, *rest):  # type: ignore[no-untyped-def]
-        calls.append(len(token_ids))
-        return original(self, token_ids, *rest)
-
-    monkeypatch.setattr(type(filled.reader), "forward", counting)
-    for who in contenders([], (0.1, 0.2, 0.3), controls=("true-deviation",)):
-        stored(filled, who)
-    assert len(calls) == 1

@@ -5,9 +5,10 @@ import pytest
 import torch
 
 from ragcache.train.batches import Encoder, Questions, collate, make_row, repeat_batch
-from ragcache.train.curriculum import LEVELS
+from ragcache.train.curriculum import FIRST_MIXED, LEVELS
+from ragcache.train.families import BINDINGS
 from ragcache.train.tokens import build_tokenizer
-from ragcache.train.worlds import make_context
+from ragcache.train.worlds import World, make_context
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +49,27 @@ def test_labels_are_the_answers_and_their_end(encode):
     row = make_row(random.Random(5), encode, context, 0.0, "full", 1)
     labelled = [i for i, label in zip(row.ids, row.label, strict=True) if label]
     assert labelled == [*encode([" " + context.questions[0].reply])[0], encode.end]
+
+
+@pytest.mark.parametrize("family", ["sections", "pronouns", "labels"])
+@pytest.mark.parametrize("twin", [False, True])
+def test_whose_a_value_is_is_noted_from_the_words_for_the_name_up_to_the_value(encode, family, twin):
+    world = World(random.Random(4), LEVELS[FIRST_MIXED + 2])
+    BINDINGS[family](world, twin)
+    context = world.finish([world.ask(fact) for fact in world.facts])
+    asked = {(q.gold[-1], name) for q in context.questions for *_, name in context.meant if name in q.text}
+    assert {(chunk, name) for chunk, *_, name in context.meant} == asked
+    for chunk, words, said, name in context.meant:
+        text = context.chunks[chunk]
+        values = [q.answer for q in context.questions if q.gold[-1] == chunk and name in q.text]
+        assert any(text[said:].strip().startswith(value) for value in values)
+        assert text[:words].endswith(name) or not twin or family == "sections"
+        assert words <= said
+    row = make_row(random.Random(5), encode, context, 0.0, "full", 1)
+    firsts = {ids[0] for ids in encode([" " + name for *_, name in context.meant])}
+    assert firsts <= {token for _, token in row.meant}
+    assert all(row.segment[at] > 0 for at, _ in row.meant)
+    assert bool(make_row(random.Random(5), encode, context, 0.0, "alone", 1).meant) == twin
 
 
 def test_batches_hold_about_the_asked_number_of_tokens(encode):

@@ -27,7 +27,7 @@ def test_fast_forward_equals_hugging_face_in_fp32(model):
     ids, bias, positions = _inputs()
     weights = dict(model.named_parameters())
     with torch.no_grad():
-        ours = hidden_states(weights, model.config, ids, bias, positions, torch.float32)
+        (ours,) = hidden_states(weights, model.config, ids, bias, positions, torch.float32)
         theirs = model.model(input_ids=ids, attention_mask=bias, position_ids=positions).last_hidden_state
     assert (ours - theirs).abs().max() < 1e-4
 
@@ -36,7 +36,7 @@ def test_hand_written_backward_equals_autograd_of_hugging_face(model):
     ids, bias, positions = _inputs()
     weights = dict(model.named_parameters())
     target = torch.randn(2, 40, 64, generator=torch.Generator().manual_seed(2))
-    (hidden_states(weights, model.config, ids, bias, positions, torch.float32) * target).sum().backward()
+    (hidden_states(weights, model.config, ids, bias, positions, torch.float32)[0] * target).sum().backward()
     ours = {n: p.grad.clone() for n, p in weights.items()}
     model.zero_grad()
     out = model.model(input_ids=ids, attention_mask=bias, position_ids=positions).last_hidden_state
@@ -44,3 +44,14 @@ def test_hand_written_backward_equals_autograd_of_hugging_face(model):
     for name, p in weights.items():
         assert (ours[name] - p.grad).abs().max() < 1e-3 * max(1.0, p.grad.abs().max().item()), name
     model.zero_grad()
+
+
+def test_a_state_of_an_earlier_layer_is_what_the_model_without_the_later_ones_returns(model):
+    ids, bias, positions = _inputs()
+    weights = dict(model.named_parameters())
+    with torch.no_grad():
+        early, _ = hidden_states(weights, model.config, ids, bias, positions, torch.float32, depths=(2,))
+        last = model.model.layers.pop(2)
+        theirs = model.model(input_ids=ids, attention_mask=bias, position_ids=positions).last_hidden_state
+        model.model.layers.append(last)
+    assert (early - theirs).abs().max() < 1e-4

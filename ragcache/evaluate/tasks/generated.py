@@ -1,7 +1,7 @@
 """Questions about invented notes, one family of `ragcache.train.families` per task: held-out names, unseen phrasings.
 
-Most chunks have idle sentences before their fact, so that recomputing a chunk's first tokens mends nothing, and all have
-at least 26 words, some forty of the bundled reader's tokens, so that one token of each chunk is less than 3 %.
+Most chunks have idle sentences before their fact, so recomputing a chunk's first tokens mends nothing, and all have at
+least 26 words, some forty of the bundled reader's tokens, so that one token of each chunk is less than 3 %.
 """
 
 from dataclasses import dataclass

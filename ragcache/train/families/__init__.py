@@ -29,11 +29,11 @@ LOOKUPS: dict[str, Callable[[World], None]] = {
     "twohop": twohop, "threehop": threehop, "exceptions": exceptions, "comparing": comparing, "yesno": yesno,
     "moves": moves, "unknown": unknown, "stories": stories,
 }  # fmt: skip
-_HARDER = {
-    "pronouns": 1.5, "labels": 1.5, "sections": 1.2, "shifts": 0.4, "units": 0.8, "tracking": 1.2, "threehop": 1.2,
-    "moves": 1.2, "multivalue": 0.6, "counting": 0.4, "comparing": 0.4, "yesno": 0.6,
+_WEIGHTS = {
+    "pronouns": 1.5, "labels": 1.3, "sections": 1.5, "shifts": 0.4, "units": 0.7, "facts": 2.5, "tracking": 1.2,
+    "threehop": 1.2, "moves": 1.2, "unknown": 1.3, "exceptions": 1.2, "yesno": 1.2, "comparing": 0.7, "counting": 0.7,
 }  # fmt: skip
-"""Weights of the families that are drawn more or less often than others."""
+"""Families that are drawn more or less often than others."""
 
 
 def draw(rng: Random, level: Level, held: bool = False) -> Context:
@@ -56,12 +56,12 @@ def draw(rng: Random, level: Level, held: bool = False) -> Context:
     world = World(rng, replace(level, least=rng.choice((0, level.least))), held)
     count = rng.randint(*level.mix)
     if rng.random() < level.bindings:
-        _weighed(rng, {name: BINDINGS[name] for name in level.only or BINDINGS}, _HARDER)(world, rng.random() < 0.3)
+        _weighed(rng, {name: BINDINGS[name] for name in level.only or BINDINGS})(world, rng.random() < 0.3)
         count -= 1
     for _ in range(count):
-        _weighed(rng, LOOKUPS, _HARDER)(world)
+        _weighed(rng, LOOKUPS)(world)
     return world.finish([world.ask(f) for f in world.facts])
 
 
-def _weighed(rng: Random, families: Mapping[str, Family], weights: Mapping[str, float]) -> Family:
-    return rng.choices(list(families.values()), [weights.get(name, 1.0) for name in families])[0]
+def _weighed(rng: Random, families: Mapping[str, Family]) -> Family:
+    return rng.choices(list(families.values()), [_WEIGHTS.get(name, 1.0) for name in families])[0]

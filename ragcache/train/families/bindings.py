@@ -28,7 +28,7 @@ def sections(world: World, twin: bool) -> None:
 
 
 def pronouns(world: World, twin: bool) -> None:
-    """Subjects of two or three kinds in turns; "the company" is the company named last, whatever came in between."""
+    """"The company" is the company named last; where kinds take turns, subjects of others come in between."""
     rng, stream = world.rng, world.stream()
     turns = []
     for kind in rng.sample(_KINDS, rng.choice((2, 2, 3)) if _interleaved(world) else 1):
@@ -38,9 +38,8 @@ def pronouns(world: World, twin: bool) -> None:
         if relation is None:
             turn.start = world.tell(stream, world.form(_TURNS).format(kind=turn.kind, s=turn.subject))
         else:
-            name = turn.subject if twin or relation.subject in ("product", "policy") else f"the {turn.kind}"
-            name = turn.kind if not twin and relation.subject in ("product", "policy") else name
-            turn.fact(stream, relation, name, "pronoun", twin)
+            words = turn.kind if turn.kind in ("product", "policy") else f"the {turn.kind}"  # "The {s} costs {o}."
+            turn.fact(stream, relation, turn.subject if twin else words, "pronoun", twin)
     world.linked |= not twin
 
 
@@ -81,8 +80,10 @@ class _Turn:
 
     def fact(self, stream: int, relation: Relation, name: str, family: str, twin: bool) -> None:
         value = self.world.names.draw(relation.value)
-        place = self.world.tell(stream, self.world.form(relation.says).format(s=name, o=value))
+        said = self.world.form(relation.says)
+        place = self.world.tell(stream, said.format(s=name, o=value))
         places = [place] if twin else [self.start, place]
+        self.world.means(place, said, name, self.subject)
         self.world.inquire(relation, self.subject, value, family + "-twin" * twin, places)
 
 
