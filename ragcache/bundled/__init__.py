@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["CorpusQuestion", "corpus_path", "questions", "reader_path"]
+__all__ = ["CorpusQuestion", "corpus_path", "questions", "reader_path", "sibling_path"]
 _HERE = Path(__file__).resolve().parent
 
 
@@ -44,6 +44,11 @@ class CorpusQuestion:
 def reader_path() -> Path:
     """Return the folder of the bundled reader, in Hugging Face's layout."""
     return _HERE / "reader"
+
+
+def sibling_path() -> Path:
+    """Return the folder of a reader with half the layers and the same tokenizer, for what need not be exact."""
+    return _HERE / "sibling"
 
 
 def corpus_path() -> Path:

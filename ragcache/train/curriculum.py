@@ -29,7 +29,9 @@ LEVELS: tuple[Level, ...] = (
           alike=0.1, wordings=0.1, least=20, tokens=800, steps=800),
     Level(mix=(1, 3), bindings=0.6, relations=(1, 4), interleaved=0.15, forms=9, filler=0.4,
           alike=0.15, wordings=0.2, least=26, tokens=900, steps=1500),
-    Level(mix=(2, 7), bindings=0.6, relations=(1, 4), interleaved=0.2, forms=9, filler=0.5,
+    Level(mix=(1, 1), bindings=0.3, relations=(1, 4), interleaved=0.1, forms=9, filler=0.2, tokens=500, steps=500,
+          only=("multivalue", "counting", "comparing", "exceptions", "yesno", "needles")),
+    Level(mix=(1, 6), bindings=0.7, relations=(1, 4), interleaved=0.12, forms=9, filler=0.45,
           alike=0.15, wordings=0.2, least=26, tokens=2100),
 )  # fmt: skip
 """Levels by difficulty. Starting wider than the first one leaves the reader guessing among entities for good."""

@@ -32,7 +32,7 @@ class Level:
     alike : float
         Share of names that share a word with another one.
     only : tuple of str
-        The bindings in use; without it all of them.
+        The bindings and look-ups in use; all of a group where none is named.
     interleaved : float
         Share of those in which two or three kinds of subjects, or labels, take turns.
     least : int

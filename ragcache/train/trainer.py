@@ -30,7 +30,7 @@ from ragcache.train.muon import Muon
 from ragcache.train.tokens import build_tokenizer, save_tokenizer
 
 EARLY = 3
-"""Layers after which a word that stands for a name has to be understood: the others find and copy."""
+"""Layers, at most half of all, after which a word that stands for a name has to be understood: the others look up."""
 
 
 @dataclass
@@ -185,9 +185,9 @@ class Trainer:
 
     def _hidden(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """States after the first layers and at the end, (B T, d) each."""
-        early, last = hidden_states(
-            self.weights, self.model.config, batch.ids, batch.bias(), batch.position, depths=(EARLY,)
-        )
+        config = self.model.config
+        depth = min(EARLY, config.num_hidden_layers // 2)
+        early, last = hidden_states(self.weights, config, batch.ids, batch.bias(), batch.position, depths=(depth,))
         return early.flatten(0, 1), last.flatten(0, 1)
 
     def _logits(self, hidden: Tensor) -> Tensor:

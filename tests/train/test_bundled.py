@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 
-from ragcache.bundled import questions, reader_path
+from ragcache.bundled import questions, reader_path, sibling_path
 from ragcache.train.prompts import OURS, SYSTEM
 
 
@@ -82,3 +82,14 @@ def test_the_learning_curve_is_there_and_rises():
     held = [row["held_out"]["fact"] for row in curve if "fact" in row.get("held_out", {})]
     assert len(curve) > 20
     assert held[-1] > held[0]
+
+
+def test_the_sibling_has_half_the_layers_and_the_same_tokenizer():
+    sibling = AutoModelForCausalLM.from_pretrained(sibling_path(), dtype=torch.float32)
+    assert sibling.config.num_hidden_layers == _model().config.num_hidden_layers // 2
+    for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
+        assert (sibling_path() / name).read_bytes() == (reader_path() / name).read_bytes()
+    note, question = "The base of Blue Tide is Oslo.\n\n", "Where is Blue Tide based?"
+    text = OURS.before + note + OURS.ask.format(q=question) + OURS.after
+    ids = _tokenizer()(text, add_special_tokens=False, return_tensors="pt").input_ids
+    assert _tokenizer().decode(sibling(ids).logits[0, -1].argmax()).strip()[:1] == "O"

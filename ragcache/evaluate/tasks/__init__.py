@@ -31,8 +31,6 @@ TASKS: dict[str, Task] = {
     "labels-twin": Binding("labels", twin=True),
     "pronouns-interleaved": Binding("pronouns", interleaved=1.0),
     "pronouns-interleaved-twin": Binding("pronouns", interleaved=1.0, twin=True),
-    "shifts": Binding("shifts"),
-    "shifts-twin": Binding("shifts", twin=True),
     "units": Binding("units"),
     "units-twin": Binding("units", twin=True),
     "facts": Lookup("facts"),
