@@ -11,7 +11,6 @@ from ragcache.methods import Method
 from ragcache.select import FirstTokens, RandomTokens
 
 BUDGETS = (0.02, 0.05, 0.10, 0.15, 0.30)
-RANDOM_SEEDS = 5
 #: Whole tokens: .028 stays below .03 from 250 tokens on.
 HEADS = Method("heads", Alone(), FirstTokens(), 0.028, about="control: chunk heads only, at most 3 % of the tokens")
 EXTRA: Mapping[str, Method] = {row.name: row for row in (HEADS, EVIDENCE, TRUE_DEVIATION)}

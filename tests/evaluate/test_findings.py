@@ -291,6 +291,13 @@ def test_gains_and_losses_are_counted_and_gains_listed() -> None:
     assert "1 of the 2 questions" in made.because
 
 
+def test_seeds_that_take_turns_count_on_every_question() -> None:
+    full = [record("full", i, 0.0) for i in range(6)]
+    turns = [record("random", i, 1.0, recompute=0.15, seed=i % 3) for i in range(6)]
+    (row,) = reversals.finding([*full, *turns]).rows
+    assert (row["n"], row["gained"]) == (6, 6)
+
+
 def test_answers_without_full_prefill_are_refused(tmp_path: Path) -> None:
     (tmp_path / "q.jsonl").write_text(json.dumps(vars(record("naive", 0, 1.0))) + "\n")
     with pytest.raises(InvalidArgument, match=r"q\.jsonl holds no answers by full prefill"):

@@ -47,14 +47,17 @@ def finding(records: Sequence[Record], examples: Mapping[str, Example] | None = 
     Parameters
     ----------
     records : sequence of Record
-        With full prefill's answer to every question; of random selection the first seed counts.
+        With full prefill's answer to every question; where several seeds answer one, the first answer counts.
     examples : mapping of str to Example, optional
         Questions by id, to be listed with what was asked.
     """
     full = {(r.task, r.id): r for r in records if r.method == "full"}
-    groups: dict[Who, list[Record]] = {}
+    first: dict[tuple[str, str, str, float | None], Record] = {}
     for r in records:
-        if r.method != "full" and r.seed == 0 and (r.task, r.id) in full:
+        first.setdefault((r.task, r.id, r.method, r.recompute), r)
+    groups: dict[Who, list[Record]] = {}
+    for r in first.values():
+        if r.method != "full" and (r.task, r.id) in full:
             groups.setdefault((r.task, r.method, r.recompute), []).append(r)
     rows = [_row(who, group, full) for who, group in groups.items()]
     by_question: dict[tuple[str, str], list[Record]] = {}
