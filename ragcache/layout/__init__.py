@@ -1,6 +1,8 @@
 """Axis E: in which order, and at which positions, do the chunks stand?"""
 
-from ragcache.layout.protocol import Layout
+from ragcache.layout.best_last import BestLast
+from ragcache.layout.overlapped import Overlapped
+from ragcache.layout.protocol import Layout, Look
 from ragcache.layout.retrieved import Retrieved
 
-__all__ = ["Layout", "Retrieved"]
+__all__ = ["BestLast", "Layout", "Look", "Overlapped", "Retrieved"]

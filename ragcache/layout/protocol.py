@@ -1,13 +1,19 @@
 """Axis E: in which order, and at which positions, do the chunks stand?"""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from ragcache.model.passes import Pass
 from ragcache.segments import Prompt, Segment, Template
+
+#: Fills a scratch buffer for a prompt, with what the method loads; what is computed over it is charged to the answer.
+Look = Callable[[Prompt], Pass]
 
 
 class Layout(Protocol):
     """Arranges system prefix, chunks and question into a prompt."""
 
-    def place(self, template: Template, prefix: Segment, chunks: Sequence[Segment], question: str) -> Prompt:
+    def place(
+        self, template: Template, prefix: Segment, chunks: Sequence[Segment], question: str, look: Look
+    ) -> Prompt:
         """The prompt, chunks given in the order of retrieval."""

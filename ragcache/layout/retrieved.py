@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ragcache.layout.protocol import Look
 from ragcache.segments import Prompt, Segment, Template
 
 
@@ -10,6 +11,8 @@ from ragcache.segments import Prompt, Segment, Template
 class Retrieved:
     """Most similar chunk first, positions equal to slots."""
 
-    def place(self, template: Template, prefix: Segment, chunks: Sequence[Segment], question: str) -> Prompt:
+    def place(
+        self, template: Template, prefix: Segment, chunks: Sequence[Segment], question: str, look: Look
+    ) -> Prompt:
         """Prefix, chunks as given, question."""
         return template.prompt(chunks, question, prefix=prefix)

@@ -12,10 +12,10 @@ from torch import Tensor
 from transformers import AttentionInterface
 
 from ragcache.errors import UnsupportedModel
-from ragcache.model.plan import ForwardPlan, ScoreSink, Slots, StopForward, visible
+from ragcache.model.plan import ForwardPlan, Slots, StopForward, visible
 
 NAME = "ragcache"
-SCORED_ROWS = 64  # rows per block of explicit probabilities: bounds (heads, rows, keys) fp32 in memory
+EXPLICIT_ROWS = 64  # rows per block of explicit probabilities: bounds (heads, rows, keys) fp32 in memory
 
 # Keyword arguments that say nothing about the arithmetic; any other one that carries a value changes the result.
 _HARMLESS = frozenset(
@@ -75,10 +75,9 @@ def _attended(
     query: Tensor, key: Tensor, value: Tensor, plan: ForwardPlan, layer: int, scale: float, window: int | None
 ) -> Tensor:
     """Attention of rows that may all see the first key. Returns (1, heads, rows, head_dim)."""
-    sink = plan.scores.get(layer)
-    if sink is None:
+    if layer not in plan.scores and plan.reshape is None:
         return _blocked(query, key, value, plan, scale, window)
-    return _scored(query, key, value, plan, scale, window, sink)
+    return _explicit(query, key, value, plan, layer, scale, window)
 
 
 def _blocked(
@@ -118,21 +117,24 @@ def _per_head(tensor: Tensor, heads: int) -> Tensor:
     return tensor.repeat_interleave(heads // tensor.shape[1], dim=1)  # (1, heads, keys, head_dim)
 
 
-def _scored(
-    query: Tensor, key: Tensor, value: Tensor, plan: ForwardPlan, scale: float, window: int | None, sink: ScoreSink
+def _explicit(
+    query: Tensor, key: Tensor, value: Tensor, plan: ForwardPlan, layer: int, scale: float, window: int | None
 ) -> Tensor:
-    """The same with the softmax written out, for the few rows whose probabilities are wanted."""
+    """The same with the softmax written out, where its logits are shaped or its probabilities wanted."""
     heads, kv_heads, keys = query.shape[1], key.shape[1], key.shape[2]
+    sink = plan.scores.get(layer)
     outputs = []
-    for first in range(0, query.shape[2], SCORED_ROWS):
-        rows = query[0, :, first : first + SCORED_ROWS]  # (heads, rows, head_dim)
+    for first in range(0, query.shape[2], EXPLICIT_ROWS):
+        rows = query[0, :, first : first + EXPLICIT_ROWS]  # (heads, rows, head_dim)
         count = rows.shape[1]
         grouped = rows.reshape(kv_heads, -1, rows.shape[2])  # (kv_heads, group * rows, head_dim)
         logits = (grouped @ key[0].transpose(1, 2)).float() * scale  # (kv_heads, group * rows, keys)
-        mask = visible(plan.slots[first : first + SCORED_ROWS], 0, keys, window)  # (rows, keys)
+        mask = visible(plan.slots[first : first + EXPLICIT_ROWS], 0, keys, window)  # (rows, keys)
         logits = logits.view(heads, count, keys)  # (heads, rows, keys)
-        probabilities = (logits if mask is None else logits.masked_fill(~mask, float("-inf"))).softmax(-1)
-        sink(probabilities)
+        logits = logits if mask is None else logits.masked_fill(~mask, float("-inf"))
+        probabilities = (logits if plan.reshape is None else plan.reshape(layer, logits)).softmax(-1)
+        if sink is not None:
+            sink(probabilities)
         mixed = probabilities.to(value.dtype).view(kv_heads, -1, keys) @ value[0]  # (kv_heads, group * rows, head_dim)
         outputs.append(mixed.view(heads, count, -1))
     return torch.cat(outputs, dim=1)[None]

@@ -57,7 +57,11 @@ class Ledger:
     token_layers: float = field(default=0.0, init=False)
     flops: float = field(default=0.0, init=False)
 
-    def charge(self, slots: Tensor, layers: int, *, selectable: int, logits: bool = False) -> None:
-        """Enter one forward of rows at `slots` through `layers` layers, `selectable` of them selectable context."""
+    def charge(self, slots: Tensor, layers: int, *, selectable: int) -> None:
+        """Enter rows at `slots` that went through `layers` layers, `selectable` of them selectable context."""
         self.token_layers += selectable * layers
-        self.flops += self.shape.forward(slots, layers, logits=logits)
+        self.flops += self.shape.forward(slots, layers, logits=False)
+
+    def head(self) -> None:
+        """Enter the logits of one row."""
+        self.flops += 2.0 * self.shape.head

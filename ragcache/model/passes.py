@@ -2,13 +2,24 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ragcache.model.buffer import ChunkKV, KVBuffer
 from ragcache.model.cost import Ledger
-from ragcache.model.plan import ForwardPlan, Positions, ScoreSink, Slots, UpdateSink
+from ragcache.model.plan import (
+    EnterSink,
+    ForwardPlan,
+    Narrow,
+    Positions,
+    Reshape,
+    ScoreSink,
+    Slots,
+    StopForward,
+    UpdateSink,
+)
 from ragcache.model.reader import Reader
 from ragcache.segments import Prompt
 
@@ -31,6 +42,21 @@ class Pass:
         Segments whose placed KV equals what a full prefill would compute.
     ledger : Ledger
         What has been computed so far.
+
+    Attributes
+    ----------
+    token_ids, positions : Tensor
+        (slots,) of the prompt.
+    fresh : Tensor
+        (slots,) bool: no KV was placed.
+    selectable : Tensor
+        (slots,) bool: placed and inexact.
+    stale : Tensor
+        (layers, slots) bool: selectable, and not computed anew in that layer.
+    recomputed : Tensor
+        (slots,) bool: selectable, and among the rows of a final forward.
+    reshape : Reshape or None
+        How attention logits are shaped from the final forward on; a method's shaping sets it.
     """
 
     reader: Reader
@@ -39,10 +65,13 @@ class Pass:
     placed: Mapping[int, ChunkKV]
     exact: frozenset[int]
     ledger: Ledger
-    token_ids: Tensor = field(init=False)  # (slots,)
-    positions: Tensor = field(init=False)  # (slots,)
-    fresh: Tensor = field(init=False)  # (slots,) bool: no KV was placed
-    selectable: Tensor = field(init=False)  # (slots,) bool: placed and inexact
+    token_ids: Tensor = field(init=False)
+    positions: Tensor = field(init=False)
+    fresh: Tensor = field(init=False)
+    selectable: Tensor = field(init=False)
+    stale: Tensor = field(init=False)
+    recomputed: Tensor = field(init=False)
+    reshape: Reshape | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         prompt, device = self.prompt, self.reader.device
@@ -55,6 +84,8 @@ class Pass:
         for index in self.placed:
             self.fresh[self.span(index)] = False
             self.selectable[self.span(index)] = index not in self.exact
+        self.recomputed = torch.zeros_like(self.selectable)
+        self.stale = self.selectable.to(device).repeat(self.reader.layers, 1)
 
     def span(self, segment: int) -> slice:
         """Slots of a segment."""
@@ -72,6 +103,24 @@ class Pass:
         chunks = self.prompt.chunks()
         return self.prompt.slots[chunks[-1] + 1] if chunks else 0
 
+    def with_fresh(self, rows: Slots) -> Slots:
+        """Rows of the context together with all fresh text, ascending."""
+        mask = self.fresh.clone()
+        mask[rows] = True
+        return Slots(mask.nonzero().squeeze(1))
+
+    def hidden(self, rows: Slots, *, upto: int) -> Tensor:
+        """Run the layers below `upto`: (rows, width) hidden states that enter it."""
+        entered: list[Tensor] = []
+
+        def enter(layer: int, hidden: Tensor) -> None:
+            if layer == upto:
+                entered.append(hidden)
+                raise StopForward
+
+        self.forward(rows, on_enter=enter)
+        return entered[0]
+
     def forward(
         self,
         rows: Slots,
@@ -79,6 +128,9 @@ class Pass:
         scores: dict[int, ScoreSink] | None = None,
         stop_after_scores: bool = False,
         on_update: UpdateSink | None = None,
+        on_enter: EnterSink | None = None,
+        first: int = 0,
+        hidden: Tensor | None = None,
     ) -> None:
         """Run rows of the prompt against the buffer and charge for it.
 
@@ -92,24 +144,39 @@ class Pass:
             End after the deepest of those layers.
         on_update : UpdateSink, optional
             Sees fresh K and V per layer before they are written; may raise `StopForward`.
+        on_enter : EnterSink, optional
+            Sees the hidden states that enter each layer; may raise `StopForward`.
+        first : int
+            Layer to begin at, which `hidden` enters.
+        hidden : Tensor, optional
+            (rows, width).
         """
-        deepest = 0
-
-        def watch(layer: int, key: Tensor, value: Tensor) -> None:
-            nonlocal deepest
-            deepest = layer + 1
-            if on_update is not None:
-                on_update(layer, key, value)
-
-        plan = ForwardPlan(self._on_device(rows), int(rows[-1]) + 1, scores or {}, stop_after_scores, watch)
+        plan = self._plan(
+            rows, on_update, scores=scores or {}, stop_after_scores=stop_after_scores, on_enter=on_enter,
+            first=first, hidden=hidden,
+        )  # fmt: skip
         self.reader.forward(*self._rows(rows), self.buffer, plan)
-        self._charge(rows, deepest, logits=False)
 
-    def logits(self, rows: Slots) -> Tensor:
-        """The same to the end: (vocabulary,) fp32 logits of the last row."""
-        plan = ForwardPlan(self._on_device(rows), int(rows[-1]) + 1)
+    def logits(
+        self,
+        rows: Slots,
+        *,
+        on_update: UpdateSink | None = None,
+        narrow: Narrow | None = None,
+        first: int = 0,
+        hidden: Tensor | None = None,
+    ) -> Tensor:
+        """The same to the end, shaped as `reshape` says: (vocabulary,) fp32 logits of the last row.
+
+        Parameters
+        ----------
+        narrow : Narrow, optional
+            Lets fewer rows go on, layer by layer; the last row must be among them.
+        """
+        plan = self._plan(rows, on_update, narrow=narrow, first=first, hidden=hidden, reshape=self.reshape)
         logits = self.reader.logits(*self._rows(rows), self.buffer, plan)
-        self._charge(rows, self.reader.layers, logits=True)
+        self.ledger.head()
+        self.recomputed[rows] = self.selectable[rows]
         return logits
 
     def append(self, tokens: Sequence[int], count: int) -> Tensor:
@@ -120,7 +187,7 @@ class Pass:
         ahead = torch.arange(count, count + len(tokens), device=self.reader.device)  # (tokens,)
         end = len(self.prompt) + count + len(tokens)
         self.buffer.truncate(end - len(tokens))
-        plan = ForwardPlan(Slots(len(self.prompt) + ahead), end)
+        plan = ForwardPlan(Slots(len(self.prompt) + ahead), end, reshape=self.reshape)
         return self.reader.every_logits(tokens, Positions(self.positions[-1] + 1 + ahead), self.buffer, plan)
 
     def _on_device(self, rows: Slots) -> Slots:
@@ -129,5 +196,20 @@ class Pass:
     def _rows(self, rows: Slots) -> tuple[list[int], Positions]:
         return self.token_ids[rows].tolist(), Positions(self.positions[self._on_device(rows)])
 
-    def _charge(self, rows: Slots, layers: int, *, logits: bool) -> None:
-        self.ledger.charge(rows, layers, selectable=int(self.selectable[rows].sum()), logits=logits)
+    def _plan(self, rows: Slots, on_update: UpdateSink | None, **options: Any) -> ForwardPlan:
+        """A forward that charges each layer's rows as they are computed; once written they are no longer stale."""
+        current = rows
+
+        def update(layer: int, key: Tensor, value: Tensor) -> None:
+            nonlocal current
+            if len(plan.slots) != len(current):  # an accelerator is waited for only where rows have left
+                current = Slots(plan.slots.cpu())
+            self.ledger.charge(current, 1, selectable=int(self.selectable[current].sum()))
+            try:
+                if on_update is not None:
+                    on_update(layer, key, value)
+            finally:  # it may end the forward
+                self.stale[layer, plan.slots] = False
+
+        plan = ForwardPlan(self._on_device(rows), int(rows[-1]) + 1, on_update=update, **options)
+        return plan

@@ -21,6 +21,12 @@ Positions = NewType("Positions", Tensor)  # (rows,) int64
 ScoreSink = Callable[[Tensor], None]
 #: Receives fresh K and V of a layer before they are written, (kv_heads, rows, head_dim) each.
 UpdateSink = Callable[[int, Tensor, Tensor], None]
+#: Receives the hidden states that enter a layer, (rows, width).
+EnterSink = Callable[[int, Tensor], None]
+#: Says before a layer which of the current rows, at these slots, go on: ascending indices, or None for all.
+Narrow = Callable[[int, Slots], Tensor | None]
+#: Shapes a layer's masked attention logits, (heads, rows, keys from slot 0 on) fp32, before the softmax.
+Reshape = Callable[[int, Tensor], Tensor]
 
 BLOCK = 256  # query rows per attention call: small enough to skip most of the future, large enough for the kernel
 
@@ -54,6 +60,16 @@ class ForwardPlan:
         End the forward once the last of those layers has been scored.
     on_update : UpdateSink or None
         Sees every layer's fresh K and V before they are written.
+    first : int
+        Layer that the forward begins at; `hidden` enters it, and what lies below does not run.
+    hidden : Tensor or None
+        (rows, width), for a forward that begins above layer 0.
+    on_enter : EnterSink or None
+        Sees the hidden states that enter each layer.
+    narrow : Narrow or None
+        Lets fewer rows go on, layer by layer; `slots` follows.
+    reshape : Reshape or None
+        Shapes the attention logits of every layer.
     starts : sequence of int
         Slots where unrelated runs of tokens begin, ascending from 0: no row sees a slot before its own run's, and
         probabilities are over its own run's keys.
@@ -64,6 +80,11 @@ class ForwardPlan:
     scores: dict[int, ScoreSink] = field(default_factory=dict)
     stop_after_scores: bool = False
     on_update: UpdateSink | None = None
+    first: int = 0
+    hidden: Tensor | None = None
+    on_enter: EnterSink | None = None
+    narrow: Narrow | None = None
+    reshape: Reshape | None = None
     starts: Sequence[int] = (0,)
     _blocks: dict[int | None, list[Block]] = field(default_factory=dict, init=False, repr=False)
 
@@ -81,6 +102,16 @@ class ForwardPlan:
     def last_scored(self) -> int:
         """The deepest layer to be scored, -1 for none."""
         return max(self.scores, default=-1)
+
+    @property
+    def bordered(self) -> bool:
+        """Whether anything happens where a layer begins."""
+        return self.first > 0 or self.on_enter is not None or self.narrow is not None
+
+    def keep(self, rows: Tensor) -> None:
+        """Go on with some of the current rows."""
+        self.slots = Slots(self.slots[rows])
+        self._blocks.clear()
 
     def blocks(self, window: int | None) -> list[Block]:
         """Row blocks with the keys they may see, built once per forward and sliding window."""
@@ -120,3 +151,8 @@ def visible(slots: Tensor, low: int, high: int, window: int | None) -> Tensor | 
     if window is not None:
         mask &= keys[None, :] > slots[:, None] - window
     return None if slots.numel() == 1 and bool(mask.all()) else mask
+
+
+def depth(layer: int | float, layers: int) -> int:
+    """A layer's index, from an index (negative from the end) or a share of the depth."""
+    return min(layers - 1, int(layer * layers)) if isinstance(layer, float) else layer % layers

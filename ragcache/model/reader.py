@@ -1,7 +1,6 @@
 """Reader: a decoder and its tokenizer, probed once, forwarding one prompt at a time."""
 
-import threading
-from collections import deque
+import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -11,16 +10,19 @@ from pathlib import Path
 from typing import Any, Self
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from ragcache.errors import InvalidArgument, UnsupportedModel
 from ragcache.model import attention, gate, rope
+from ragcache.model.borders import borders
 from ragcache.model.buffer import ChunkKV, KVBuffer
 from ragcache.model.fingerprint import fingerprint, weights_in_memory, weights_of_files
+from ragcache.model.lock import FairLock
 from ragcache.model.plan import ForwardPlan, Positions, Slots, StopForward
 from ragcache.model.rope import KeyRotator, RopeLayout
 
+HIDDEN = "hidden"  # the extra that keeps hidden states
 _PROBE_TOKENS = (5, 7)
 _ROTATED = 4096  # slots whose keys turn together: bounds their fp32 copies
 
@@ -61,9 +63,11 @@ class Reader:
         self.tokenizer = tokenizer
         self.name = name or getattr(model.config, "_name_or_path", "") or type(model).__name__
         self._weights = weights
-        self._lock = _FairLock()
+        self._lock = FairLock()
         self.device: torch.device = model.device
         self._configs = _attention_configs(model)
+        self._stack = _decoder_layers(model)
+        self._kept: int | None = None
         gate.check_config(model)
         self.layers = int(model.config.get_text_config().num_hidden_layers)
         self.limit = gate.length_limit(model)
@@ -219,6 +223,12 @@ class Reader:
         """
         return self.encode_all([(token_ids, left)])[0]
 
+    def keeping(self, layer: int) -> Self:
+        """The same reader, but the KVs it encodes keep the states that enter a layer, (tokens, width): `hidden`."""
+        other = copy.copy(self)
+        other._kept = layer
+        return other
+
     def encode_all(self, todo: Sequence[tuple[Sequence[int], Sequence[ChunkKV]]]) -> list[ChunkKV]:
         """The same for several at once, in one forward over all of their tokens; none of them sees another.
 
@@ -233,9 +243,17 @@ class Reader:
         self.place_all(buffer, [one for run in runs for one in run.placements])
         rows = [(token, slot, slot - run.start) for run in runs for token, slot in zip(run.ids, run.slots, strict=True)]
         tokens, slots, positions = zip(*rows, strict=True)
+        states: list[Tensor] = []
         plan = ForwardPlan(Slots(self._indices(slots)), end, starts=[run.start for run in runs])
+        if self._kept is not None:
+            plan.on_enter = lambda layer, entering: states.append(entering) if layer == self._kept else None
         self.forward(tokens, Positions(self._indices(positions)), buffer, plan)
-        return [ChunkKV(buffer.read(run.slots.start, run.slots.stop), run.behind, run.ids, {}) for run in runs]
+        kept = torch.split(states[0], [len(run.ids) for run in runs]) if states else ()  # (tokens, width) each
+        extras = [{HIDDEN: part.clone()} for part in kept] or [{} for _ in runs]
+        return [
+            ChunkKV(buffer.read(run.slots.start, run.slots.stop), run.behind, run.ids, extra)
+            for run, extra in zip(runs, extras, strict=True)
+        ]
 
     def place(self, buffer: KVBuffer, kv: ChunkKV, slot: int, position: int) -> None:
         """Put a KV into the slots from `slot` on, its keys moved to the positions from `position` on."""
@@ -247,12 +265,19 @@ class Reader:
         end = max((slot + len(kv) for kv, slot, _ in placements), default=0)
         deltas = torch.zeros(end - first, dtype=torch.int64)  # (slots,): what stands between stays where it is
         for kv, slot, position in placements:
-            buffer.place(slot, [layer.to(self.device, non_blocking=True) for layer in kv.layers])
             deltas[slot - first : slot - first + len(kv)] = position - kv.start
+        for slot, kvs in _neighbouring(placements):
+            layers = zip(*(kv.layers for kv in kvs), strict=True)
+            buffer.place(slot, [self._joined(parts) for parts in layers])
         for start in range(0, len(deltas), _ROTATED):
             part = deltas[start : start + _ROTATED]
             if part.any():
                 self.rotator.rotate(buffer.keys(first + start, first + start + len(part)), part)
+
+    def _joined(self, parts: Sequence[Tensor]) -> Tensor:
+        """K and V of some chunks as those of one, (2, kv_heads, tokens, head_dim), on the model's device."""
+        here = [part.to(self.device, non_blocking=True) for part in parts]
+        return here[0] if len(here) == 1 else torch.cat(here, dim=2)
 
     def _indices(self, numbers: Sequence[int]) -> Tensor:
         return torch.tensor(numbers, device=self.device)
@@ -263,7 +288,7 @@ class Reader:
 
     @contextmanager
     def _ready(self, buffer: KVBuffer, plan: ForwardPlan) -> Iterator[None]:
-        with self._lock, self._attention(attention.NAME), buffer.writing(plan):
+        with self._lock, self._attention(attention.NAME), buffer.writing(plan), borders(self._stack, plan):
             yield
 
     @contextmanager
@@ -330,6 +355,18 @@ class _Run:
         return range(first, first + len(self.ids))
 
 
+def _neighbouring(placements: Sequence[tuple[ChunkKV, int, int]]) -> list[tuple[int, list[ChunkKV]]]:
+    """KVs that stand side by side, with the slot of the first: many small copies cost more than one."""
+    groups: list[tuple[int, list[ChunkKV]]] = []
+    end = None
+    for kv, slot, _ in placements:
+        if slot != end:
+            groups.append((slot, []))
+        groups[-1][1].append(kv)
+        end = slot + len(kv)
+    return groups
+
+
 def _lined_up(todo: Sequence[tuple[Sequence[int], Sequence[ChunkKV]]]) -> list[_Run]:
     """One run behind the other."""
     runs: list[_Run] = []
@@ -345,29 +382,7 @@ def _attention_configs(model: Any) -> list[PreTrainedConfig]:
     return list({id(config): config for config in configs}.values())
 
 
-class _FairLock:
-    """A mutex that serves waiters in order of arrival; threading.Lock promises no order."""
-
-    def __init__(self) -> None:
-        self._guard = threading.Lock()
-        self._waiting: deque[threading.Event] = deque()
-
-    def __enter__(self) -> None:
-        turn = threading.Event()
-        with self._guard:
-            self._waiting.append(turn)
-            self._waiting[0].set()
-        try:
-            turn.wait()
-        except BaseException:  # an interrupt while waiting must not keep the turn
-            self._leave(turn)
-            raise
-
-    def __exit__(self, *error: object) -> None:
-        self._leave(self._waiting[0])
-
-    def _leave(self, turn: threading.Event) -> None:
-        with self._guard:
-            self._waiting.remove(turn)
-            if self._waiting:
-                self._waiting[0].set()
+def _decoder_layers(model: Any) -> nn.ModuleList:
+    """The layers that hidden states pass through."""
+    depth = model.config.get_text_config().num_hidden_layers
+    return next(m for m in model.modules() if isinstance(m, nn.ModuleList) and len(m) == depth)

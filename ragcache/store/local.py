@@ -151,7 +151,7 @@ class LocalStore:
         try:
             self._make_shard(path.parent)
             if path.exists():
-                _sync_folder(path.parent)
+                self._sync(path.parent)
                 return False
             return publish(path, parts, durable=self.durable)
         except OSError as error:
@@ -301,7 +301,11 @@ class LocalStore:
     def _make_folder(self, folder: Path) -> None:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
-        _sync_folder(folder.parent)
+        self._sync(folder.parent)
+
+    def _sync(self, folder: Path) -> None:
+        if self.durable:
+            _sync_folder(folder)
 
     def _refused(self, error: OSError) -> StorageFull:
         remedy = "free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "mend it"

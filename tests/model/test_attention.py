@@ -67,9 +67,10 @@ def test_blocked_and_scored_attention_equal_dense_attention(drawn: tuple[Slots, 
     collected: list[Tensor] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan, "BLOCK", 16)
-        patch.setattr(attention, "SCORED_ROWS", 16)
+        patch.setattr(attention, "EXPLICIT_ROWS", 16)
         blocked = attention._blocked(query, key, value, ForwardPlan(slots, end), 0.3, window)
-        scored = attention._scored(query, key, value, ForwardPlan(slots, end), 0.3, window, collected.append)
+        asked = ForwardPlan(slots, end, scores={3: collected.append})
+        scored = attention._explicit(query, key, value, asked, 3, 0.3, window)
     assert torch.allclose(blocked, wanted, atol=1e-5)
     assert torch.allclose(scored, wanted, atol=1e-5)
     probabilities = torch.cat(collected, dim=1)  # (heads, rows, keys)

@@ -10,8 +10,9 @@ import torch
 from conftest import byte_tokenizer, tiny_model
 
 from ragcache.errors import UnsupportedModel
+from ragcache.model.lock import FairLock
 from ragcache.model.plan import ForwardPlan, Positions, Slots
-from ragcache.model.reader import Reader, _FairLock
+from ragcache.model.reader import Reader
 
 IDS = list(range(30, 50))
 
@@ -85,7 +86,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def test_the_lock_serves_in_order_of_arrival_even_after_errors() -> None:
-    lock, served = _FairLock(), []
+    lock, served = FairLock(), []
 
     def enter(n: int) -> None:
         try:
@@ -113,7 +114,7 @@ def test_an_interrupt_while_waiting_gives_the_turn_back(monkeypatch: pytest.Monk
         def wait(self, timeout: float | None = None) -> bool:
             raise KeyboardInterrupt
 
-    lock = _FairLock()
+    lock = FairLock()
     with lock:
         monkeypatch.setattr(threading, "Event", Interrupted)
         with pytest.raises(KeyboardInterrupt):

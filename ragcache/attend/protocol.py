@@ -1,0 +1,41 @@
+"""Axis D: how do rows attend to reused keys?"""
+
+from typing import Protocol
+
+from torch import Tensor
+
+from ragcache.model.passes import Pass
+from ragcache.model.plan import Reshape, Slots
+
+
+class Shaping(Protocol):
+    """Shapes the attention logits of every row that is computed, in the final forward and in every step of decoding."""
+
+    def shape(self, p: Pass, rows: Slots) -> Reshape | None:
+        """How logits are shaped; None where nothing is.
+
+        Only keys that are reused in a layer may be shaped, so that r = 1 is full prefill. Keys behind the prompt are
+        those of the answer.
+
+        Parameters
+        ----------
+        p : Pass
+            The prompt being answered.
+        rows : Slots
+            Context slots that will be recomputed.
+        """
+
+
+def reused(p: Pass, rows: Slots) -> Tensor:
+    """Which keys count as reused, (layers, slots) bool; it follows the forward that writes them.
+
+    What is recomputed or exact is true, and exempt (PSR's rule, 2603.20218). Where a method recomputes nothing, a chunk
+    that happens to be exact stands among the others as one of them (APE, 2502.05431): exempt, it would outweigh them.
+    """
+    if len(rows) or not bool(p.selectable.any()):
+        return p.stale
+    chunks = p.stale.clone()
+    for segment in p.prompt.chunks():
+        if segment in p.placed:
+            chunks[:, p.span(segment)] = True
+    return chunks

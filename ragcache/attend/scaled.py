@@ -1,0 +1,57 @@
+"""A temperature and a scale on reused keys."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ragcache.attend.protocol import reused
+from ragcache.errors import InvalidArgument
+from ragcache.model.passes import Pass
+from ragcache.model.plan import Reshape, Slots
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """APE's attention temperature and scaling factor (2502.05431), for every method that reuses keys.
+
+    With logits s = q k / sqrt(d), reused keys X and all others O: weights within X are softmax(s_X / T), with
+    lse_X = log sum exp(s_X / T); X then takes part in the softmax over O with the log-weight S * T * lse_X. S is a
+    power on X's partition function, not a factor on logits; T = S = 1 is plain attention. It holds for recomputed rows,
+    the question and every decoded token; recomputed and exact keys are exempt (PSR, 2603.20218).
+
+    Attributes
+    ----------
+    temperature : float
+        T <= 1 sharpens (paper: 0.9 in its demo, tuned per task).
+    scale : float
+        S <= 1 weakens (paper: 0.9 in its demo, tuned per task).
+    """
+
+    temperature: float = 0.9
+    scale: float = 0.9
+
+    def __post_init__(self) -> None:
+        if self.temperature <= 0 or self.scale < 0:
+            raise InvalidArgument(
+                f"temperature is {self.temperature:g} and scale {self.scale:g}; Scaled takes a temperature above 0 "
+                "and a scale of 0 or more (1 and 1 change nothing)"
+            )
+
+    def shape(self, p: Pass, rows: Slots) -> Reshape | None:
+        """Divide reused keys' logits by T, and move them by (S T - 1) times their log-sum-exp."""
+        keys = reused(p, rows)  # (layers, slots)
+        if self.temperature == self.scale == 1 or not bool(keys.any()):
+            return None
+
+        def reshape(layer: int, logits: Tensor) -> Tensor:
+            context = keys[layer, : logits.shape[-1]].nonzero().squeeze(1)  # (reused keys,)
+            if not len(context):
+                return logits
+            sharpened = logits[..., context] / self.temperature  # (heads, rows, reused keys)
+            lse = sharpened.logsumexp(-1, keepdim=True)  # (heads, rows, 1)
+            moved = sharpened + (self.scale * self.temperature - 1) * lse
+            # A row that sees no reused key has -inf everywhere, lse included: nothing to move.
+            return logits.index_copy(-1, context, torch.where(lse.isinf(), sharpened, moved))
+
+        return reshape

@@ -1,0 +1,36 @@
+"""Every chunk at the same positions, as if each stood alone in front of the question."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ragcache.layout.protocol import Look
+from ragcache.segments import Prompt, Segment, Template
+
+
+@dataclass(frozen=True)
+class Overlapped:
+    """APE's shared position range (2502.05431): chunks begin at |prefix|, the question behind the longest of them.
+
+    Chunks encoded behind the system prefix then stand where they were made and are not rotated, and a long context
+    takes few positions. Which chunk came first can no longer be told: not for notes whose order matters.
+    """
+
+    def place(
+        self, template: Template, prefix: Segment, chunks: Sequence[Segment], question: str, look: Look
+    ) -> Prompt:
+        """Chunks in the order given; slots, and with them causality, as ever."""
+        return overlapped(template.prompt(chunks, question, prefix=prefix))
+
+
+def overlapped(prompt: Prompt) -> Prompt:
+    """The same prompt with all chunks at the positions of the first."""
+    chunks = set(prompt.chunks())
+    positions, here, behind = [], 0, 0
+    for number, segment in enumerate(prompt.segments):
+        positions.append(here)
+        if number in chunks:
+            behind = max(behind, here + len(segment))
+            here = here if number + 1 in chunks else behind
+        else:
+            here += len(segment)
+    return replace(prompt, positions=tuple(positions))

@@ -1,0 +1,39 @@
+"""The best-scored share of a prompt's selectable slots, and the score that schedules take themselves."""
+
+from torch import Tensor
+
+from ragcache.model.passes import Pass
+from ragcache.model.plan import Slots
+
+
+def best(scores: Tensor, budget: float, p: Pass) -> Slots:
+    """The top share of the selectable slots, ascending; ties go to the earlier slot.
+
+    Parameters
+    ----------
+    scores : Tensor
+        (slots,): +inf always, -inf never.
+    budget : float
+        Share of the selectable slots.
+    p : Pass
+        Says which slots those are.
+    """
+    candidates = p.selectable.nonzero().squeeze(1)  # (selectable,)
+    return Slots(candidates[top(scores[candidates], budget * candidates.numel())])
+
+
+def top(values: Tensor, count: float) -> Tensor:
+    """Indices, ascending, of the `count` greatest values, of all that are +inf, and of none that is -inf."""
+    # A budget of 0.05 of 30 tokens is 2 tokens: rounding down would silently give short prompts nothing.
+    always = int((values == float("inf")).sum())
+    allowed = int((values > float("-inf")).sum())
+    order = values.argsort(descending=True, stable=True)[: min(max(round(count), always), allowed)]
+    return order.sort().values
+
+
+def moved(new: Tensor, held: Tensor) -> Tensor:
+    """Squared key deviation of the study 2603.20218, (rows,): the mean over heads of ||new - held||^2.
+
+    Both are (kv_heads, rows, head_dim).
+    """
+    return (new.float() - held.float()).pow(2).sum(-1).mean(0)

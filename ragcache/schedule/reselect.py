@@ -1,0 +1,90 @@
+"""A second choice at a middle layer, of tokens that were not recomputed before it."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from ragcache.errors import InvalidArgument
+from ragcache.model.passes import Pass
+from ragcache.model.plan import Slots, StopForward, depth
+from ragcache.model.reader import HIDDEN
+from ragcache.schedule.ranking import best, moved
+
+
+@dataclass(frozen=True)
+class Reselect:
+    """DroidSpeak for chunks: choose again where deviation is no longer at chunk heads (2411.02820; study 2603.20218).
+
+    The selector's best tokens are recomputed up to layer m. There every other token comes back with the hidden state
+    that was stored when its chunk was encoded (the paper's E-cache), all of them run through layer m, and the keys that
+    layer m + 1 makes of the result are compared with the cached ones: the tokens that deviate most go on, as many as
+    before. The dense layers are charged: m's attention and MLP, and, as for `KeyDeviation`, m + 1 for its keys.
+
+    Stored states know nothing but the chunk's own left context, so tokens that come back bring stale states among
+    fresh ones: the study found junk. Behind a fused encoding they are contextualised.
+
+    Attributes
+    ----------
+    layer : int or float
+        m, or its share of the depth (study: 5 of 32).
+    """
+
+    layer: int | float = 0.5
+    needs: ClassVar[tuple[str, ...]] = (HIDDEN,)
+
+    def rows(self, scores: Tensor, budget: float, p: Pass) -> Slots:
+        """The first choice."""
+        return best(scores, budget, p)
+
+    def logits(self, scores: Tensor, rows: Slots, budget: float, p: Pass) -> Tensor:
+        """The first choice up to layer m, everything through it, the second choice from there on."""
+        middle = depth(self.layer, p.reader.layers)
+        if middle + 1 >= p.reader.layers:
+            raise InvalidArgument(
+                f"Reselect(layer={self.layer!r}) is layer {middle} of {p.reader.layers}; it needs one more above it "
+                "to rank by: take a lower one"
+            )
+        if len(rows) in (0, int(p.selectable.sum())):  # nothing, or everything: no second choice
+            return p.logits(p.with_fresh(rows))
+        chosen = p.with_fresh(rows)
+        states, known = _states(p, chosen, p.hidden(chosen, upto=middle))
+        deviation = _dense(p, Slots(known.nonzero().squeeze(1)), states, middle)
+        again = p.with_fresh(best(deviation, budget, p))
+        return p.logits(again, first=middle + 1, hidden=states[again])
+
+
+def _states(p: Pass, chosen: Slots, fresh: Tensor) -> tuple[Tensor, Tensor]:
+    """Hidden states by slot, (slots, width), as just computed or stored with the chunks; and which are known, (slots,).
+
+    What is exact needs no state: nobody computes it again.
+    """
+    states = fresh.new_zeros(len(p.prompt), fresh.shape[1])
+    known = torch.zeros(len(p.prompt), dtype=torch.bool)
+    for segment, kv in p.placed.items():
+        if segment not in p.exact and HIDDEN in kv.extras:
+            states[p.span(segment)] = kv.extras[HIDDEN].to(states)
+            known[p.span(segment)] = True
+    states[chosen] = fresh
+    known[chosen] = True
+    return states, known
+
+
+def _dense(p: Pass, rows: Slots, states: Tensor, layer: int) -> Tensor:
+    """Run a layer over rows, from their states to those that enter the next one: (slots,) deviation of its keys."""
+    scores = torch.full((len(p.prompt),), float("-inf"))
+
+    def entered(number: int, hidden: Tensor) -> None:
+        if number == layer + 1:
+            states[rows] = hidden
+
+    def measured(number: int, key: Tensor, value: Tensor) -> None:
+        if number == layer + 1:
+            here = Slots(rows.to(key.device))
+            scores[rows] = moved(key, p.buffer.keys_at(number, here)).cpu()
+            p.buffer.write(number, here, key, value)
+            raise StopForward
+
+    p.forward(rows, first=layer, hidden=states[rows], on_enter=entered, on_update=measured)
+    return scores
