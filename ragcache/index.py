@@ -8,12 +8,13 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
 from ragcache.encode import Encoder, LeftContext
 from ragcache.encode.batches import batches, capacity, weight
+from ragcache.encode.shelf import Shelf, displaced, lacking_extras
 from ragcache.errors import CorruptBlob, IndexMismatch, InvalidArgument
 from ragcache.model.buffer import ChunkKV
 from ragcache.model.reader import Reader
@@ -35,6 +36,7 @@ from ragcache.store import (
 
 MEMORY_BYTES = 1 << 30
 _PREFIX = "prefix"
+_COMPLETE = "extras_of_recipes"  # setting: per encoding, extras that all of its KV has
 
 #: Gives the ids of the most similar other chunks, most similar first.
 Neighbours = Callable[[str, int], Sequence[str]]
@@ -142,7 +144,7 @@ class Index:
             name = f"{document}-{_short(text)}-{seen[text]}"
             seen[text] += 1
             rows.append(ChunkRow(name, document, ordinal, text, self._ids(text), start, end))
-        self._forget(self.catalog.put_document(DocumentRow(document, source, digest, dict(metadata)), rows))
+        self._put(DocumentRow(document, source, digest, dict(metadata)), rows)
 
     def remove(self, source: str) -> None:
         """Remove a document, its chunks, and every KV that carries its content."""
@@ -208,23 +210,36 @@ class Index:
         """
         if encoder.before is not None:
             yield from self.encode(encoder.before)
-        shelf = _Shelf(self, neighbours)
-        rows = self.catalog.missing(encoder.recipe)
-        behind = ((row, left) for row in rows if (left := encoder.left(row.id, shelf)) is not None)
-        for batch in batches(behind, lambda one: weight(len(one[0].token_ids), one[1]), capacity(self.reader.device)):
-            todo = [(Segment(row.token_ids, row.text, row.id), left) for row, left in batch]
-            made = zip(batch, encoder.encode(self.reader, todo), strict=True)
-            self.catalog.put_encoding(*[self._stored(row.id, encoder, kv, left) for (row, left), kv in made])
-            yield from (row.id for row, _ in batch)
+        shelf = self._shelf(encoder, neighbours)
+        rows, waiting = self.missing(encoder), 0
+        while len(rows) != waiting:  # those left wait for others' KV; at last all are made, or none can be
+            waiting, done = len(rows), set[str]()
+            for made in self._encoded(rows, encoder, shelf):
+                done |= set(made)
+                yield from made
+            rows = [row for row in rows if row.id not in done]
+
+    def missing(self, encoder: Encoder) -> list[ChunkRow]:
+        """Chunks whose KV `encode` would make; what an older version made without the encoder's extras is dropped.
+
+        Extras live in the blobs, so every blob is read, but only once for each encoding and what it stores.
+        """
+        complete = self.catalog.setting(_COMPLETE, {})
+        if not set(encoder.extras) <= set(complete.get(encoder.recipe, ())):
+            self._forget(list(self._incomplete(encoder)))
+            self.catalog.set_setting(_COMPLETE, {**complete, encoder.recipe: list(encoder.extras)})
+        return self.catalog.missing(encoder.recipe)
 
     def make(self, chunk: Chunk, encoder: Encoder) -> ChunkKV:
-        """A chunk's KV, computed now; stored too where the chunk is one of the index's."""
-        shelf = _Shelf(self, None)
-        known = self.catalog.chunk(chunk.id) is not None
+        """A chunk's KV, computed now; stored too where the chunk is one of the index's.
+
+        While its left context isn't stored it is computed behind the system prefix, for this once.
+        """
         chosen = encoder.before or encoder  # neighbours are found at ingestion only; pass A serves until then
-        left = chosen.left(chunk.id, shelf) or LeftContext()
-        [kv] = chosen.encode(self.reader, [(chunk.segment, left)])
-        if known:
+        shelf = self._shelf(chosen, None)
+        left = chosen.left(chunk.id, shelf)
+        [kv] = chosen.encode(self.reader, [(chunk.segment, left or shelf.prefix())])
+        if left is not None and self.catalog.chunk(chunk.id) is not None:
             self.save(chunk.id, chosen, kv, left)
         return kv
 
@@ -244,17 +259,20 @@ class Index:
         before : tuple of str or None
             Keys of everything in front where all of it is exact; None otherwise.
         """
-        reason = f"no {encoder.recipe} KV was made for it"
+        reason = ""
         for row in self._candidates(chunk.id, encoder, before):
             exact = row.left == before
             if encoder.exact_only and not exact:
                 reason = "what stands in front of it is not what its KV was made behind"
                 continue
             found = self._loaded(chunk, row, exact=exact)
-            if found.kv is not None:
-                return found
-            reason = found.reason
-        return Loaded(None, "", reason)
+            if found.kv is None:
+                reason = found.reason
+            elif row.recipe == encoder.recipe and (lacking := lacking_extras(encoder, found.kv)):
+                reason = f"its {row.recipe} KV was made without {', '.join(lacking)}; run `ragcache ingest` to renew it"
+            else:
+                return replace(found, reason=f"{found.reason}; {reason}") if reason else found
+        return Loaded(None, "", reason or f"no {encoder.recipe} KV was made for it")
 
     def _candidates(self, chunk: str, encoder: Encoder, before: tuple[str, ...] | None) -> list[EncodingRow]:
         """What may serve, best first: what is exact here, the encoding itself, the one it builds on."""
@@ -279,6 +297,48 @@ class Index:
                 "ask with that model, or ingest into another --index"
             )
 
+    def _encoded(self, rows: Sequence[ChunkRow], encoder: Encoder, shelf: Shelf) -> Iterator[list[str]]:
+        """Make the KV of those chunks whose left context is there, batch by batch."""
+        behind = ((row, left) for row in rows if (left := encoder.left(row.id, shelf)) is not None)
+        for batch in batches(behind, lambda one: weight(len(one[0].token_ids), one[1]), capacity(self.reader.device)):
+            todo = [(Segment(row.token_ids, row.text, row.id), left) for row, left in batch]
+            made = zip(batch, encoder.encode(self.reader, todo), strict=True)
+            self.catalog.put_encoding(*[self._stored(row.id, encoder, kv, left) for (row, left), kv in made])
+            yield [row.id for row, _ in batch]
+
+    def _shelf(self, encoder: Encoder, neighbours: Neighbours | None) -> Shelf:
+        room = self.reader.limit - len(self.prefix_segment)
+        return Shelf(encoder.recipe, self.catalog, self.prefix, self._part, neighbours, room)
+
+    def _part(self, chunk: str, recipe: str) -> LeftContext | None:
+        """A chunk's stored KV as part of a left context."""
+        rows = self.catalog.encodings(chunk, recipe)
+        for known in self.chunks([chunk]) if rows else []:
+            found = self._loaded(known, rows[0], exact=False)
+            if found.kv is not None:
+                return LeftContext((found.kv,), (found.key,), known.source)
+        return None
+
+    def _put(self, document: DocumentRow, rows: Sequence[ChunkRow]) -> None:
+        """Replace a document; what depends on where a chunk stands in it goes if that changes, the rest stays."""
+        moved, rest = displaced(self.catalog, document.id, [row.id for row in rows])
+        freed: list[str] = []
+        if moved:  # out and in again, under a digest that no file has, should this be the end
+            still = [row for row in rows if row.id not in moved]
+            freed += self.catalog.put_document(replace(document, digest=""), still)
+        freed += self.catalog.put_document(document, rows)
+        if rest:
+            self.catalog.put_encoding(*rest)
+        self._forget([key for key in freed if not self.catalog.referenced(key)])
+
+    def _incomplete(self, encoder: Encoder) -> Iterator[str]:
+        """Keys of an encoder's KV that lacks one of its extras."""
+        for chunk in self.chunks([row.id for row in self.catalog.all_chunks()]):
+            for row in self.catalog.encodings(chunk.id, encoder.recipe):
+                kv = self._loaded(chunk, row, exact=False).kv
+                if kv is not None and lacking_extras(encoder, kv):
+                    yield row.key
+
     def _ids(self, text: str) -> tuple[int, ...]:
         ids = self.template.chunk(text, "").token_ids
         if not text.strip():
@@ -286,9 +346,7 @@ class Index:
         return ids
 
     def _key(self, recipe: str, left: Sequence[str], token_ids: Sequence[int]) -> str:
-        return kv_key(
-            self._secret, fingerprint=self.reader.fingerprint, recipe=recipe, left=left, token_ids=token_ids
-        )
+        return kv_key(self._secret, fingerprint=self.reader.fingerprint, recipe=recipe, left=left, token_ids=token_ids)
 
     def _loaded(self, chunk: Chunk, row: EncodingRow, *, exact: bool) -> Loaded:
         if self._key(row.recipe, row.left, chunk.segment.token_ids) != row.key:
@@ -325,39 +383,15 @@ class Index:
         self.catalog.drop_key(key)
 
     def _forget(self, keys: Sequence[str]) -> None:
-        """Delete blobs, and every blob made in their company: a document's KV goes with the document."""
-        dependent = {row.key for row in self.catalog.made_with(keys)}
-        for key in dependent:
+        """Delete blobs, and every blob made in their company, and in that one's: KV goes with its document."""
+        gone, found = set(keys), set(keys)
+        while found:
+            found = {row.key for row in self.catalog.made_with(found)} - gone
+            gone |= found
+        for key in gone:
             self.catalog.drop_key(key)
-        for key in {*keys, *dependent}:
             self._memory.discard(key)
             self.store.delete(key)
-
-
-class _Shelf:
-    """What encoders may look up: `ragcache.encode.Stored`."""
-
-    def __init__(self, index: Index, neighbours: Neighbours | None) -> None:
-        self._index = index
-        self._neighbours = neighbours
-        self._prefix: LeftContext | None = None
-
-    def prefix(self) -> LeftContext:
-        self._prefix = self._prefix or self._index.prefix()
-        return self._prefix
-
-    def neighbours(self, chunk: str, count: int) -> Sequence[str]:
-        if self._neighbours is None:
-            raise InvalidArgument("fusing a chunk with its neighbours needs their embeddings; ingest through RagCache")
-        return self._neighbours(chunk, count)
-
-    def load(self, chunk: str, recipe: str) -> LeftContext | None:
-        rows = self._index.catalog.encodings(chunk, recipe)
-        for known in self._index.chunks([chunk]) if rows else []:
-            found = self._index._loaded(known, rows[0], exact=False)
-            if found.kv is not None:
-                return LeftContext((found.kv,), (found.key,), known.source)
-        return None
 
 
 def _short(text: str) -> str:

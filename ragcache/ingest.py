@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from ragcache.encode import Encoder
+from ragcache.encode import Encoder, InDocument
 from ragcache.errors import InvalidArgument, UnreadableDocument
 from ragcache.index import Index
 from ragcache.model.cost import Shape
@@ -123,7 +123,7 @@ class Ingestion:
 
     def pending(self, encoders: Sequence[Encoder], top_k: int) -> IngestPlan:
         """What is still to be encoded of the documents that the index holds already."""
-        missing = [(encoder, self.index.catalog.missing(encoder.recipe)) for encoder in _with_bases(encoders)]
+        missing = [(encoder, self.index.missing(encoder)) for encoder in _with_bases(encoders)]
         todo = [(encoder, [len(row.token_ids) for row in rows]) for encoder, rows in missing]
         return self._priced(len({row.document for _, rows in missing for row in rows}), todo, top_k, ())
 
@@ -137,7 +137,7 @@ class Ingestion:
         flops = sum(
             shape.forward(torch.arange(start, start + length), reader.layers, logits=False)
             for encoder, lengths in todo
-            for start in [prefix + round(mean * getattr(encoder, "neighbours", 0))]
+            for start in [prefix + round(_in_front(encoder, mean, sum(lengths) / max(documents, 1)))]
             for length in lengths
         )
         question = shape.forward(torch.arange(prefix + round(mean * top_k)), reader.layers, logits=True)
@@ -199,7 +199,7 @@ class Ingestion:
 
     def _encode(self, encoders: Sequence[Encoder], encoded: dict[str, int]) -> None:
         for encoder in encoders:
-            todo = len(self.index.catalog.missing(encoder.recipe))
+            todo = len(self.index.missing(encoder))
             if not todo:
                 continue
             self.progress(f"encode {encoder.recipe}", 0, todo)
@@ -267,6 +267,13 @@ def _with_bases(encoders: Sequence[Encoder]) -> list[Encoder]:
     """Each encoding once, behind the one it builds on."""
     ordered = [e for encoder in encoders for e in (encoder.before, encoder) if e is not None]
     return list({encoder.recipe: encoder for encoder in ordered}.values())
+
+
+def _in_front(encoder: Encoder, chunk: float, document: float) -> float:
+    """Tokens of a mean chunk's left context behind the prefix, given the mean tokens of chunks and documents."""
+    if isinstance(encoder, InDocument):
+        return document / 2 if encoder.window is None else min(encoder.window, document / 2)
+    return chunk * float(getattr(encoder, "neighbours", 0))
 
 
 def _digest(path: Path) -> str:

@@ -1,10 +1,23 @@
 """Axis A: in which left context was a chunk's KV made?"""
 
+from ragcache.encode.activations import Activations
 from ragcache.encode.alone import Alone
 from ragcache.encode.fused import Fused
+from ragcache.encode.in_document import InDocument
 from ragcache.encode.inplace import InPlace
 from ragcache.encode.prefixed import Prefixed
 from ragcache.encode.protocol import Encoder, LeftContext, Stored
 from ragcache.encode.sink import Sink
 
-__all__ = ["Alone", "Encoder", "Fused", "InPlace", "LeftContext", "Prefixed", "Sink", "Stored"]
+__all__ = [
+    "Activations",
+    "Alone",
+    "Encoder",
+    "Fused",
+    "InDocument",
+    "InPlace",
+    "LeftContext",
+    "Prefixed",
+    "Sink",
+    "Stored",
+]

@@ -1,10 +1,21 @@
-"""Each chunk behind the chunks most like it: FusionRAG's neighbour fusion."""
+"""Each chunk behind other chunks' KV, those most like it or those before it: FusionRAG's neighbour fusion."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, get_args
+
+import torch
+from torch import Tensor
 
 from ragcache.encode.prefixed import Prefixed
 from ragcache.encode.protocol import Anywhere, Encoder, LeftContext, Stored
+from ragcache.errors import InvalidArgument
+from ragcache.model.buffer import ChunkKV
+from ragcache.model.reader import Reader
+from ragcache.segments import Segment
 
+By = Literal["similarity", "structure", "both"]
+VALUE_SHIFT = "value_shift"
 _STITCHED = "stitched"
 
 
@@ -16,18 +27,38 @@ class Fused(Anywhere):
     of its `neighbours` most similar chunks, re-rotated to contiguous positions, and replaces its KV by the result.
     Chunks that are retrieved together have then seen each other.
 
+    Beside K and V it stores `value_shift`, (tokens,) fp32: how far each token's values moved from pass A to pass B. Of
+    token t it is the mean over layers of ||V_B[t] - V_A[t]||^2 / mean over the chunk's tokens of ||V_A||^2, norms over
+    all kv heads and dims.
+
     Attributes
     ----------
     neighbours : int
         How many (paper: 10; 5 is about as good, 15 worse).
+    by : {"similarity", "structure", "both"}
+        The most similar chunks, most similar first (paper); those before the chunk in its own document, nearest last;
+        or half of them by structure, right in front of the chunk, and behind the prefix similar ones that are not among
+        those, as many as are lacking.
+
+    Raises
+    ------
+    InvalidArgument
+        If `by` is something else.
     """
 
     neighbours: int = 10
+    by: By = "similarity"
+    extras: ClassVar[tuple[str, ...]] = (VALUE_SHIFT,)
+
+    def __post_init__(self) -> None:
+        if self.by not in get_args(By):
+            raise InvalidArgument(f"chunks can't be fused by {self.by!r}; take one of {', '.join(get_args(By))}")
 
     @property
     def recipe(self) -> str:
-        """Name and fields."""
-        return f"fused(neighbours={self.neighbours})"
+        """Name and fields; the paper's has the name it had before there were others."""
+        others = "" if self.by == "similarity" else f", by={self.by}"
+        return f"fused(neighbours={self.neighbours}{others})"
 
     @property
     def before(self) -> Encoder:  # type: ignore[override]
@@ -35,16 +66,46 @@ class Fused(Anywhere):
         return Prefixed()
 
     def left(self, chunk: str, stored: Stored) -> LeftContext | None:
-        """Prefix and neighbours' pass-A KV, most similar first; None while a neighbour lacks its pass A."""
+        """Prefix and neighbours' pass-A KV; None while a neighbour, or the chunk itself, lacks its pass A."""
         prefix = stored.prefix()
-        found = [stored.load(other, Prefixed().recipe) for other in stored.neighbours(chunk, self.neighbours)]
-        neighbours = [left for left in found if left is not None]
-        if len(neighbours) < len(found):
+        found = [stored.load(one, Prefixed().recipe) for one in (chunk, *self._company(chunk, stored))]
+        passed = [left for left in found if left is not None]
+        if len(passed) < len(found):
             return None
+        (own,), neighbours = passed[0].kvs, passed[1:]
         # Stitched neighbours are never what a full prefill would have had there, even when they stand there later.
         stitched = (_STITCHED,) if neighbours else ()
         return LeftContext(
             prefix.kvs + tuple(kv for left in neighbours for kv in left.kvs),
             prefix.keys + stitched + tuple(key for left in neighbours for key in left.keys),
             f"{prefix.words} + {len(neighbours)} neighbours",
+            own,
         )
+
+    def encode(self, reader: Reader, todo: Sequence[tuple[Segment, LeftContext]]) -> list[ChunkKV]:
+        """Pass B of several chunks, each compared with its own pass A."""
+        made = zip(super().encode(reader, todo), (left.own for _, left in todo), strict=True)
+        return [
+            kv if own is None else replace(kv, extras={**kv.extras, VALUE_SHIFT: value_shift(own, kv)})
+            for kv, own in made
+        ]
+
+    def _company(self, chunk: str, stored: Stored) -> list[str]:
+        """Ids of what stands in front of a chunk, in order."""
+        half = {"similarity": 0, "structure": self.neighbours, "both": (self.neighbours + 1) // 2}[self.by]
+        before = [one.chunk or "" for one in stored.preceding(chunk)[-half:]] if half else []
+        if self.by == "structure":
+            return before
+        similar = [one for one in stored.neighbours(chunk, self.neighbours) if one not in before]
+        return [*similar[: self.neighbours - len(before)], *before]
+
+
+def value_shift(before: ChunkKV, after: ChunkKV) -> Tensor:
+    """How far each token's values moved between two KVs of one chunk, (tokens,) fp32; see `Fused`."""
+    shifts = []
+    for old, new in zip(before.layers, after.layers, strict=True):  # (2, kv_heads, tokens, head_dim)
+        was = old[1].to(new.device, torch.float32)
+        size = was.square().sum((0, 2)).mean()
+        moved = (new[1].float() - was).square().sum((0, 2))  # (tokens,)
+        shifts.append(moved / size.clamp_min(torch.finfo(torch.float32).tiny))
+    return torch.stack(shifts).mean(0)

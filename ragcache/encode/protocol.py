@@ -21,11 +21,14 @@ class LeftContext:
         What each of them is known by. Together with the chunk's tokens they identify the KV that comes out.
     words : str
         For reports.
+    own : ChunkKV or None
+        The chunk's own KV of the encoding that this one builds on, for what is stored about the difference.
     """
 
     kvs: tuple[ChunkKV, ...] = ()
     keys: tuple[str, ...] = ()
     words: str = "nothing"
+    own: ChunkKV | None = None
 
 
 class Stored(Protocol):
@@ -36,6 +39,13 @@ class Stored(Protocol):
 
     def neighbours(self, chunk: str, count: int) -> Sequence[str]:
         """Ids of the most similar other chunks, most similar first."""
+
+    def preceding(self, chunk: str) -> Sequence[Segment]:
+        """What stands before a chunk in its own document, in reading order, as much of its end as the model takes.
+
+        Empty for a document's first chunk and for one of no document. An encoding whose maker asks this is forgotten
+        for every chunk that comes to stand behind something else.
+        """
 
     def load(self, chunk: str, recipe: str) -> LeftContext | None:
         """A chunk's stored KV as part of a left context; None where it has none."""
@@ -48,6 +58,8 @@ class Encoder(Protocol):
     ----------
     extras : tuple of str
         Tensors stored beside K and V.
+    thrown : int
+        Tokens that are prefilled for every chunk and thrown away.
     """
 
     @property
@@ -57,6 +69,10 @@ class Encoder(Protocol):
     @property
     def extras(self) -> tuple[str, ...]:
         """Tensors stored beside K and V."""
+
+    @property
+    def thrown(self) -> int:
+        """Tokens that are prefilled for every chunk and thrown away."""
 
     @property
     def before(self) -> "Encoder | None":
@@ -77,6 +93,7 @@ class Anywhere:
     """An encoder whose KV is used at any place, after a plain prefill behind its left context."""
 
     extras: ClassVar[tuple[str, ...]] = ()
+    thrown: ClassVar[int] = 0
     before: ClassVar[Encoder | None] = None
     exact_only: ClassVar[bool] = False
 

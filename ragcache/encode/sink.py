@@ -27,6 +27,11 @@ class Sink(Anywhere):
         """Name and fields."""
         return f"sink(tokens={self.tokens})"
 
+    @property
+    def thrown(self) -> int:  # type: ignore[override]
+        """The sink."""
+        return self.tokens
+
     def left(self, chunk: str, stored: Stored) -> LeftContext:
         """The throw-away tokens; their key is never what stands before a chunk in a prompt, so nothing is exact."""
         return LeftContext(keys=(self.recipe,), words=f"{self.tokens} throw-away tokens")

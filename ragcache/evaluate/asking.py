@@ -67,24 +67,37 @@ class Job:
 def filled(job: Job, reader: Reader, embedder: Embedder, progress: Progress) -> Iterator[tuple[Index, dict[str, str]]]:
     """A temporary index of a job's chunks, each once however many questions share it, and their ids by text.
 
-    It holds every encoding that a contender loads.
+    Each page is one document, every other chunk a document of its own. It holds every encoding that a contender loads.
     """
     with (
         tempfile.TemporaryDirectory(prefix="ragcache-bench-") as folder,
         Index(folder, reader, store=LocalStore(Path(folder) / "kv", durable=False)) as index,
     ):
-        ids: dict[str, str] = {}
-        for done, example in enumerate(job.pool, 1):
-            new = [text for text in dict.fromkeys(example.chunks) if text not in ids]
-            index.put(example.id, "", [(text, 0, len(text)) for text in new], {})
-            document = index.catalog.document_by_source(example.id)
-            ids |= {chunk.text: chunk.id for chunk in index.catalog.chunks_of(document.id if document else "")}
-            progress(f"{job.task}: index", done, len(job.pool))
+        ids = _put(job, index, progress)
         near = company(job.company, ids, documents(job.pool), embedder)
         for encoder in _encoders(who for asked in job.questions for _, who in asked.turns):
             for done, _ in enumerate(index.encode(encoder, neighbours=near), 1):
                 progress(f"{job.task}: encode {encoder.recipe}", done, len(ids))
         yield index, ids
+
+
+def _put(job: Job, index: Index, progress: Progress) -> dict[str, str]:
+    """Put a job's pages and loose chunks into an index; the ids of the chunks in prompts, by text.
+
+    A text that stands on several pages belongs to the first.
+    """
+    pages = list(dict.fromkeys(page for example in job.pool for page in example.pages))
+    paged = {text for page in pages for text in page}
+    shown = dict.fromkeys(text for example in job.pool for text in example.chunks)
+    pages += [(text,) for text in shown if text not in paged]
+    ids: dict[str, str] = {}
+    for number, page in enumerate(pages, 1):
+        index.put(f"{job.task} {number}", "", [(text, 0, len(text)) for text in page], {})
+        document = index.catalog.document_by_source(f"{job.task} {number}")
+        for chunk in index.catalog.chunks_of(document.id) if document else ():
+            ids.setdefault(chunk.text, chunk.id)
+        progress(f"{job.task}: index", number, len(pages))
+    return {text: ids[text] for text in shown}
 
 
 def work(job: Job, reader: Reader, embedder: Embedder, progress: Progress) -> Iterator[list[Record]]:

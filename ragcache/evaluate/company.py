@@ -24,7 +24,7 @@ def company(kind: Kind, ids: Mapping[str, str], documents: Sequence[Sequence[str
         chunk; those in front of it in its own document, in reading order, fewer near its beginning; the chunk itself,
         over and over.
     ids : mapping of str to str
-        Every chunk's id by its text.
+        Ids by text of the chunks that may keep each other company; any other chunk has none.
     documents : sequence of sequence of str
         The chunks of each document in reading order; a text that comes again belongs to the first.
     embedder : Embedder
@@ -50,13 +50,15 @@ def company(kind: Kind, ids: Mapping[str, str], documents: Sequence[Sequence[str
             found |= {chunk: own[:place] for place, chunk in enumerate(own)}
         return found
 
+    known = set(keys)
     choices: dict[Kind, Neighbours] = {
         "similar": lambda chunk, count: table(count)[chunk],
         "random": drawn,
         "document": lambda chunk, count: before()[chunk][-count:],
         "itself": lambda chunk, count: [chunk] * count,
     }
-    return choices[kind]
+    chosen = choices[kind]
+    return lambda chunk, count: chosen(chunk, count) if chunk in known else ()
 
 
 def documents(examples: Sequence[Example]) -> list[list[str]]:

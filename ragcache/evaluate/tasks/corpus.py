@@ -4,12 +4,13 @@ import random
 from dataclasses import dataclass
 
 from ragcache.bundled import CorpusQuestion, corpus_path, questions
+from ragcache.errors import InvalidArgument
 from ragcache.evaluate.tasks.example import Example
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Questions of one kind over paragraphs of the bundled corpus.
+    """Questions of one kind over paragraphs of the bundled corpus, whose files are the pages.
 
     Attributes
     ----------
@@ -19,11 +20,29 @@ class Corpus:
         Paragraphs per question (one-hop, two-hop).
     documents : int
         Whole pages of one kind per question (section), the right one among them.
+    header : bool
+        Without it (section only) the paragraph that names the page's subject is not in the prompt, as if it had not
+        been retrieved; one from the middle of another page stands in its place.
+
+    Raises
+    ------
+    InvalidArgument
+        If the header is left out of another kind.
     """
 
     kind: str = "one-hop"
     chunks: int = 8
     documents: int = 3
+    header: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.header and self.kind != "section":
+            raise InvalidArgument(f"only section questions have a header to leave out, not {self.kind} questions")
+
+    @property
+    def name(self) -> str:
+        """The task's."""
+        return f"corpus-{self.kind}" + "-bare" * (not self.header)
 
     @property
     def needs(self) -> bool:
@@ -42,7 +61,11 @@ class Corpus:
         own = set(documents[q.sources[0]]) if self.kind == "section" else set(chunks)
         gold = tuple(i for i, c in enumerate(chunks) if c in own and any(e in c for e in q.evidence))
         gap = gold[-1] - gold[0] if self.kind == "section" else None
-        return Example(q.id, f"corpus-{self.kind}", tuple(chunks), q.question, q.accepted, gold, gap)
+        if not self.header:  # by a generator of its own: the rest stays as it is with headers
+            chunks[gold[0]] = random.Random(f"{self.name} {q.id}").choice(_elsewhere(chunks, q, documents))
+            gold, gap = gold[1:], None
+        pages = tuple(tuple(page) for page in documents.values() if not set(chunks).isdisjoint(page))
+        return Example(q.id, self.name, tuple(chunks), q.question, q.accepted, gold, gap, pages)
 
     def _pages(self, rng: random.Random, q: CorpusQuestion, documents: dict[str, list[str]]) -> list[str]:
         folder = q.sources[0].split("/")[0]
@@ -58,6 +81,13 @@ class Corpus:
         chunks = [*gold, *rng.sample(others, self.chunks - len(gold))]
         rng.shuffle(chunks)
         return chunks
+
+
+def _elsewhere(chunks: list[str], q: CorpusQuestion, documents: dict[str, list[str]]) -> list[str]:
+    """Paragraphs that name no subject, of pages of the same kind that are not shown."""
+    folder = q.sources[0].split("/")[0]
+    pages = (page for path, page in documents.items() if path.startswith(folder + "/"))
+    return [paragraph for page in pages if set(chunks).isdisjoint(page) for paragraph in page[1:]]
 
 
 def _paragraphs() -> dict[str, list[str]]:

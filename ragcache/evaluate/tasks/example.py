@@ -1,6 +1,8 @@
 """What a benchmark question is."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,9 @@ class Example:
         Indices of the chunks needed.
     gap : int or None
         Chunks from the one that tells whose it is (header, antecedent, label, state, unit) to the one with the fact.
+    pages : tuple of tuple of str
+        The documents that the chunks come from, each as its chunks in reading order, also such as are not in the
+        prompt; a chunk that is on no page is a document of its own. Only encoders that look at documents depend on it.
     """
 
     id: str
@@ -33,6 +38,7 @@ class Example:
     answers: tuple[str, ...]
     gold: tuple[int, ...]
     gap: int | None = None
+    pages: tuple[tuple[str, ...], ...] = field(default=(), repr=False)  # repr decides which answers are kept
 
 
 class Twinned:
@@ -50,3 +56,13 @@ class Twinned:
     def chance(self) -> float | None:
         """Exact match of a guess among the subjects' values."""
         return None if self.twin else 1 / self.subjects
+
+
+def paged(chunks: Sequence[str], starts: Iterable[int]) -> tuple[tuple[str, ...], ...]:
+    """Pages of consecutive chunks, each from one start up to the next.
+
+    What stands before the first start is on no page. One page alone is none: nearly the whole prompt would be a single
+    document in reading order, where whatever is computed by document is computed as if by full prefill.
+    """
+    pages = tuple(tuple(chunks[start:end]) for start, end in pairwise([*sorted(starts), len(chunks)]))
+    return pages if len(pages) > 1 else ()

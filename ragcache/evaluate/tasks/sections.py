@@ -8,7 +8,7 @@ chunk's first tokens mends nothing.
 import random
 from dataclasses import dataclass
 
-from ragcache.evaluate.tasks.example import Example, Twinned
+from ragcache.evaluate.tasks.example import Example, Twinned, paged
 from ragcache.train.idle import idle_sentence
 from ragcache.train.names import Names
 from ragcache.train.relations import BY_SUBJECT, Relation
@@ -34,6 +34,9 @@ class Sections(Twinned):
         Share of facts with an idle chunk before them, which widens the gap to the header.
     twin : bool
         State every fact in full.
+    header : bool
+        Without it the sections' first chunks are on the pages but not in the prompt, as if they had not been retrieved.
+        The pages, with it or without, are the sections: a header and all chunks up to the next one.
     """
 
     subjects: int = 3
@@ -41,6 +44,12 @@ class Sections(Twinned):
     between: int = 2
     fill: float = 0.25
     twin: bool = False
+    header: bool = True
+
+    @property
+    def name(self) -> str:
+        """The task's."""
+        return "sections" + "-bare" * (not self.header) + "-twin" * self.twin
 
     def examples(self, n: int, seed: int = 0) -> list[Example]:
         """Return `n` examples; number i is the same with and without `twin`, but for the facts' wording."""
@@ -65,10 +74,14 @@ class Sections(Twinned):
             streams.append(stream)
         question = rng.choice(wanted.unseen if rng.random() < _UNSEEN else wanted.asks).format(s=subject)
         chunks, where = self._ordered(rng, names, streams)
-        task = "sections-twin" if self.twin else "sections"
         gold = (where[asked, place],) if self.twin else (where[asked, 0], where[asked, place])
         gap = None if self.twin else gold[-1] - gold[0]
-        return Example(f"{task}-{number}", task, tuple(chunks), question, (answer,), gold, gap)
+        starts = [where[i, 0] for i in range(self.subjects)]
+        pages = paged(chunks, starts)
+        if not self.header:
+            chunks = [chunk for at, chunk in enumerate(chunks) if at not in starts]
+            gold, gap = (gold[-1] - sum(start < gold[-1] for start in starts),), None
+        return Example(f"{self.name}-{number}", self.name, tuple(chunks), question, (answer,), gold, gap, pages)
 
     def _told(self, rng: random.Random, relation: Relation, name: str, value: str) -> str:
         full, short = rng.choice(relation.says), rng.choice(relation.it)

@@ -1,0 +1,116 @@
+"""What an index shows to an encoder, and which of its KV no longer holds."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import takewhile
+
+from ragcache.encode.in_document import nearest
+from ragcache.encode.protocol import Encoder, LeftContext
+from ragcache.errors import InvalidArgument
+from ragcache.model.buffer import ChunkKV
+from ragcache.segments import Segment
+from ragcache.store import Catalog, EncodingRow
+
+#: Setting: recipes whose KV depends on what stands before a chunk in its document.
+STRUCTURAL = "recipes_by_structure"
+
+
+@dataclass(eq=False)
+class Shelf:
+    """`ragcache.encode.Stored` for one encoder at work.
+
+    Attributes
+    ----------
+    recipe : str
+        The encoder's; noted in the catalogue once it asks what stands before a chunk.
+    catalog : Catalog
+        Knows which chunks a document has.
+    system : callable
+        Gives the system prefix.
+    part : callable
+        Gives a chunk's stored KV by a recipe.
+    alike : callable or None
+        Gives the ids of the most similar other chunks.
+    room : int
+        Tokens that the model takes behind the system prefix.
+    """
+
+    recipe: str
+    catalog: Catalog
+    system: Callable[[], LeftContext]
+    part: Callable[[str, str], LeftContext | None]
+    alike: Callable[[str, int], Sequence[str]] | None
+    room: int
+    _places: dict[str, tuple[list[Segment], int]] = field(default_factory=dict)  # a chunk's document, its place there
+
+    def prefix(self) -> LeftContext:
+        """The system prefix."""
+        return self._prefix
+
+    def neighbours(self, chunk: str, count: int) -> Sequence[str]:
+        """Ids of the most similar other chunks, most similar first.
+
+        Raises
+        ------
+        InvalidArgument
+            If nobody can say.
+        """
+        if self.alike is None:
+            raise InvalidArgument("fusing a chunk with its neighbours needs their embeddings; ingest through RagCache")
+        return self.alike(chunk, count)
+
+    def preceding(self, chunk: str) -> Sequence[Segment]:
+        """What stands before a chunk in its own document, in reading order, as much of its end as the model takes."""
+        if chunk not in self._places:
+            self._note()
+            row = self.catalog.chunk(chunk)
+            own = self.catalog.chunks_of(row.document) if row else []
+            document = [Segment(one.token_ids, one.text, one.id) for one in own]
+            self._places |= {one.id: (document, place) for place, one in enumerate(own)}
+        document, place = self._places.get(chunk, ([], 0))
+        return nearest(document[:place], self.room - len(document[place])) if place else ()
+
+    def load(self, chunk: str, recipe: str) -> LeftContext | None:
+        """A chunk's stored KV as part of a left context; None where it has none."""
+        return self.part(chunk, recipe)
+
+    @cached_property
+    def _prefix(self) -> LeftContext:
+        return self.system()
+
+    def _note(self) -> None:
+        """Before anything is stored that a change of the document must make forgotten."""
+        noted = self.catalog.setting(STRUCTURAL, [])
+        if self.recipe not in noted:
+            self.catalog.set_setting(STRUCTURAL, [*noted, self.recipe])
+
+
+def displaced(catalog: Catalog, document: str, names: Sequence[str]) -> tuple[set[str], list[EncodingRow]]:
+    """What changes for the chunks of a document that is about to be replaced.
+
+    Parameters
+    ----------
+    catalog : Catalog
+        With the document as it was.
+    document : str
+        Its id.
+    names : sequence of str
+        Ids of its chunks to come, in reading order.
+
+    Returns
+    -------
+    tuple of (set of str, list of EncodingRow)
+        Chunks that stay and will have something else before them, and those of their encodings that don't depend on it.
+    """
+    structural = catalog.setting(STRUCTURAL, [])
+    old = [row.id for row in catalog.chunks_of(document)] if structural else []
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, names, strict=False)))
+    moved = set(old[same:]) & set(names)
+    recipes = set(catalog.stats()["encodings"]) - set(structural) if moved else ()
+    return moved, [row for name in moved for recipe in recipes for row in catalog.encodings(name, recipe)]
+
+
+def lacking_extras(encoder: Encoder, kv: ChunkKV) -> list[str]:
+    """What an encoder stores beside K and V that a KV, made by an older version of it, doesn't have."""
+    return sorted(set(encoder.extras) - set(kv.extras))
