@@ -8,7 +8,7 @@ its budget on tokens that change much and that nobody asks for.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol, Self, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -20,6 +20,7 @@ from ragcache.model.passes import Pass
 from ragcache.model.plan import ForwardPlan, Positions, Slots
 from ragcache.model.reader import Reader
 from ragcache.segments import Prompt
+from ragcache.select import Selector
 
 
 def moved(ours: Tensor, full: Tensor) -> Tensor:
@@ -46,7 +47,7 @@ class Told(Protocol):
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Evidence(Selector):
     """Every token of the chunks that hold the answer, and no other.
 
     What it charges is what such a method would charge at best, since finding the chunks is free here. It stays below
@@ -59,7 +60,6 @@ class Evidence:
     """
 
     texts: frozenset[str] = frozenset()
-    needs: ClassVar[tuple[str, ...]] = ()
 
     def told(self, example: Example) -> Self:
         """The same for the gold chunks of an example."""
@@ -75,7 +75,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class TrueDeviation:
+class TrueDeviation(Selector):
     """The tokens whose K and V, over all layers, differ most from what a full prefill of this prompt computes.
 
     The score of token t is the mean over layers of ||dK[t]||^2 / mean ||K||^2 + ||dV[t]||^2 / mean ||V||^2. The full
@@ -83,8 +83,6 @@ class TrueDeviation:
     not which of the changes the answer depends on. Where a value token stands far downstream of the token that binds
     it, recomputing the value behind a stale binding mends nothing, however much the value deviates.
     """
-
-    needs: ClassVar[tuple[str, ...]] = ()
 
     def scores(self, p: Pass) -> Tensor:
         """Relative squared deviation."""

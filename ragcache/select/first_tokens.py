@@ -1,16 +1,16 @@
 """The first tokens of every chunk, whatever they say."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from ragcache.model.passes import Pass
+from ragcache.select.protocol import Selector
 
 
 @dataclass(frozen=True)
-class FirstTokens:
+class FirstTokens(Selector):
     """LegoLink-k of EPIC (2410.15332): the same number of leading tokens of each chunk.
 
     The budget decides how many; with `tokens` set, no chunk gets more than that.
@@ -22,7 +22,6 @@ class FirstTokens:
     """
 
     tokens: int | None = None
-    needs: ClassVar[tuple[str, ...]] = ()
 
     def scores(self, p: Pass) -> Tensor:
         """Minus the offset within the chunk."""

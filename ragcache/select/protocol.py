@@ -5,23 +5,35 @@ from typing import Protocol
 from torch import Tensor
 
 from ragcache.model.passes import Pass
+from ragcache.segments import Prompt
 
 
 class Selector(Protocol):
     """Scores the prompt's tokens; a schedule turns scores and budget into rows.
 
+    Selectors inherit from it, those of other packages too, and get what most of them have in common.
+
     Attributes
     ----------
     needs : tuple of str
-        Extras that the encoder must have stored.
+        Extras that the encoder must have stored; none, unless the selector says so.
     """
 
     @property
     def needs(self) -> tuple[str, ...]:
         """Extras that the encoder must have stored."""
+        return ()
+
+    def begin(self, prompt: Prompt) -> "Selector":
+        """The selector for this prompt; what can be done without the prompt's KV is started.
+
+        Called before KV is loaded. A selector made of others begins them too.
+        """
+        return self
 
     def scores(self, p: Pass) -> Tensor:
         """One score per slot of the prompt, (slots,) fp32: higher first, -inf never, +inf always.
 
         Only the scores of selectable slots (cached and inexact) are looked at.
         """
+        ...

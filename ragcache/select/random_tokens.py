@@ -2,16 +2,16 @@
 
 import zlib
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from ragcache.model.passes import Pass
+from ragcache.select.protocol import Selector
 
 
 @dataclass(frozen=True)
-class RandomTokens:
+class RandomTokens(Selector):
     """Uniformly random tokens, the same ones for the same prompt and seed.
 
     Attributes
@@ -21,7 +21,6 @@ class RandomTokens:
     """
 
     seed: int = 0
-    needs: ClassVar[tuple[str, ...]] = ()
 
     def scores(self, p: Pass) -> Tensor:
         """Uniform noise."""

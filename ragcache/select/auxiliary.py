@@ -1,0 +1,84 @@
+"""The tokens that the question attends to when a small model reads the whole prompt."""
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from ragcache.model.passes import Pass
+from ragcache.model.reader import Reader
+from ragcache.segments import Prompt
+from ragcache.select.companion import SIBLING, Reading, read, reader_of
+from ragcache.select.mass import Layers, Reduce
+from ragcache.select.protocol import Selector
+from ragcache.select.question_attention import QuestionAttention
+
+
+@dataclass(frozen=True)
+class Auxiliary(Selector):
+    """CacheClip's auxiliary model (2510.10129): what question and context are to each other in a full prefill.
+
+    A small model prefills prefix, chunks and question, all of them attending to each other; the score of a token is the
+    attention that it gets from the question's tokens in the last layer, averaged over heads and question rows:
+    `QuestionAttention(layers="last", reduce="mean")` of that model, over a cache with nothing stale in it. The primary
+    computes nothing for it. The auxiliary runs on CPU in a thread of its own, begun before the primary's KV is loaded.
+
+    Where the auxiliary's tokenizer gives the primary's very ids, it reads those ids, at contiguous positions.
+    Otherwise it reads the same text by its own chat template, and the mass of each of its tokens goes to the primary's
+    tokens that share characters with it, by length of overlap.
+
+    The auxiliary's FLOPs count in `charged_flops`; token-layers of the primary are not charged.
+
+    Attributes
+    ----------
+    model : str or Reader
+        "sibling" for the bundled reader's, else a hub id or a folder, loaded once per process; or a reader, which may
+        be the primary (paper: SmolLM2-135M beside Qwen2.5-14B).
+    layers : "last", "all", or tuple of int or float
+        As in `QuestionAttention` (paper: the last).
+    reduce : {"sum", "mean", "max", "norm"}
+        As in `QuestionAttention` (tuned here: the paper does not say).
+
+    Raises
+    ------
+    PromptTooLong
+        When scores are taken, if the auxiliary takes a shorter prompt.
+    UnsupportedModel
+        When scores are taken, if the tokenizers differ and one of them gives no character offsets, or if the model's
+        attention cannot be read.
+    """
+
+    model: str | Reader = SIBLING
+    layers: Layers = "last"
+    reduce: Reduce = "mean"
+
+    def begin(self, prompt: Prompt) -> Selector:
+        """The selector for this prompt, which is being read from now on."""
+        # A pool for each prompt: threads that outlived it would be lost in a forked process, and each loaded model
+        # reads one prompt at a time anyway.
+        pool = ThreadPoolExecutor(1, thread_name_prefix="ragcache-auxiliary")
+        reading = pool.submit(self.read, prompt)
+        pool.shutdown(wait=False)
+        return _Begun(self, reading)
+
+    def scores(self, p: Pass) -> Tensor:
+        """Mean attention per slot of a chunk."""
+        return self.begin(p.prompt).scores(p)
+
+    def read(self, prompt: Prompt) -> Reading:
+        """Read a prompt here and now."""
+        return read(reader_of(self.model), prompt, QuestionAttention(self.layers, self.reduce))
+
+
+@dataclass(frozen=True)
+class _Begun(Selector):
+    """An auxiliary at work on one prompt."""
+
+    auxiliary: Auxiliary
+    reading: Future[Reading] = field(repr=False)
+
+    def scores(self, p: Pass) -> Tensor:
+        """Mean attention per slot of a chunk, once the auxiliary has read the prompt."""
+        reading = self.reading.result()
+        p.ledger.flops += reading.flops
+        return reading.onto(p)
