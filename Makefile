@@ -52,3 +52,4 @@ bench: $(READY) bench-quality
 
 docs: $(READY)
 	$(BIN)/python -m ragcache_cli.docs > docs/cli.md
+	$(BIN)/python -m ragcache_cli.docs methods > docs/methods.md

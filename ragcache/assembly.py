@@ -35,8 +35,8 @@ class Assembly:
         Milliseconds per stage so far.
     found : dict of int to Loaded
         By segment.
-    computed : set of int
-        Segments whose KV was missing and was made now.
+    computed : dict of str to str
+        Chunks whose KV was missing and was made now, and why it was missing.
     """
 
     reader: Reader
@@ -46,7 +46,7 @@ class Assembly:
     ledger: Ledger
     ms: Timings = field(default_factory=Timings)
     found: dict[int, Loaded] = field(default_factory=dict)
-    computed: set[int] = field(default_factory=set)
+    computed: dict[str, str] = field(default_factory=dict)
     _chunk_ms: dict[int, float] = field(default_factory=dict)
 
     def fill(self, encoder: Encoder, room: int) -> Pass:
@@ -83,7 +83,7 @@ class Assembly:
         """Enter what happens inside as a stage of `ms`."""
         began = self.now()
         yield
-        setattr(self.ms, stage, self.now() - began)
+        setattr(self.ms, stage, getattr(self.ms, stage) + self.now() - began)
 
     def _load(self, encoder: Encoder) -> None:
         prefix = self.index.prefix()
@@ -101,29 +101,30 @@ class Assembly:
     def _found(self, segment: int, chunk: Chunk, encoder: Encoder, before: tuple[str, ...] | None) -> Loaded:
         found = self.index.load(chunk, encoder, before)
         if found.kv is None:
-            return replace(found, kv=self._made(segment, chunk, encoder))
+            return replace(found, kv=self._made(chunk, encoder, found.reason))
         return replace(found, exact=found.exact and found.kv.start == self.prompt.starts[segment])
 
-    def _made(self, segment: int, chunk: Chunk, encoder: Encoder) -> ChunkKV | None:
+    def _made(self, chunk: Chunk, encoder: Encoder, reason: str) -> ChunkKV | None:
         """A missing KV, computed now; None where the encoder would not use it here and the text stays fresh."""
         if encoder.exact_only:
             return None
         kv = self.index.make(chunk, encoder)
+        self.ledger.charge(torch.arange(encoder.thrown), self.reader.layers, selectable=0)
         self.ledger.charge(
             torch.arange(kv.start, kv.start + len(kv)), self.reader.layers, selectable=len(kv)
         )
-        self.computed.add(segment)
+        self.computed[chunk.id] = reason
         return kv
 
     def _report(self, segment: int, chunk: Chunk, recomputed: int) -> ChunkReport:
         found = self.found.get(segment, Loaded(None, "", "the method loads nothing"))
-        loaded = found.kv is not None and segment not in self.computed
+        loaded = found.kv is not None and chunk.id not in self.computed
         return ChunkReport(
             id=chunk.id,
             source=chunk.source,
             tokens=len(chunk.segment),
             cache="miss" if not loaded else "exact" if found.exact else "hit",
-            reason=found.reason,
+            reason=self.computed.get(chunk.id, found.reason),
             left=found.left,
             recomputed=recomputed,
             ms=self._chunk_ms.get(segment, 0.0),

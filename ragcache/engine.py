@@ -16,10 +16,10 @@ from ragcache.methods import DEFAULT_METHOD, Method
 from ragcache.model.cost import Ledger, Shape
 from ragcache.model.decode import Sampling, Step, decode, pieces
 from ragcache.model.passes import Pass
-from ragcache.model.plan import Slots
 from ragcache.model.reader import Reader
-from ragcache.report import Answer, CacheReport, Comparison, Source, Tokens
+from ragcache.report import Answer, CacheReport, Comparison, Source, Timings, Tokens
 from ragcache.segments import Prompt
+from ragcache.select import Selector
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,22 +172,25 @@ class Engine:
         if not question.strip():
             raise InvalidArgument("the question is blank; ask something")
         began = time.perf_counter()
-        segments = [chunk.segment for chunk in chunks]
-        prompt = row.layout.place(self.index.template, self.index.prefix_segment, segments, question)
+        work = self._laid_out(row, question, chunks)
+        prompt = work.prompt
         self._check_length(prompt, max_new_tokens)
-        by_id = {chunk.id: chunk for chunk in chunks}
-        placed = [by_id[prompt.segments[i].chunk or ""] for i in prompt.chunks()]
-        work = Assembly(self.reader, self.index, prompt, placed, Ledger(self._shape))
         p, follow = None, None
+        recomputed = torch.zeros(len(prompt), dtype=torch.bool)
         if row.encode is None:
             logits, step = self._stock(work)
-            recomputed = torch.zeros(len(prompt), dtype=torch.bool)
         else:
+            # What needs no KV runs while it is loaded; at 0 and 1 there is nothing to choose.
+            select = row.select.begin(prompt) if row.select and 0 < budget < 1 else None
             p = work.fill(row.encode, len(prompt) + max_new_tokens)
             with work.timed("select"):
-                recomputed = self._select(row, budget, p)
+                scores = self._scores(select, budget, p)
+                rows = row.schedule.rows(scores, budget, p)
+                p.reshape = row.attend.shape(p, rows) if row.attend else None
             with work.timed("prefill"):
-                logits = p.logits(Slots((p.fresh | recomputed).nonzero().squeeze(1)))
+                logits = row.schedule.logits(scores, rows, budget, p)
+            recomputed = p.recomputed
+            recomputed[rows] = True
             ahead = _Ahead(p, logits)
             step, follow = ahead.step, ahead.follow
 
@@ -196,29 +199,48 @@ class Engine:
         report = self._report(row.name, nominal, work, recomputed)
         return Prefilled(prompt, logits, step, follow, report, recomputed, p)
 
+    def _laid_out(self, row: Method, question: str, chunks: Sequence[Chunk]) -> Assembly:
+        """The prompt as the method arranges it, with what looking at it has cost."""
+        by_id = {chunk.id: chunk for chunk in chunks}
+        ledger, ms, computed = Ledger(self._shape), Timings(), dict[str, str]()
+
+        def assembly(prompt: Prompt) -> Assembly:
+            placed = [by_id[prompt.segments[i].chunk or ""] for i in prompt.chunks()]
+            return Assembly(self.reader, self.index, prompt, placed, ledger, ms, computed=computed)
+
+        def look(prompt: Prompt) -> Pass:
+            if row.encode is None:
+                raise InvalidArgument(f"method {row.name!r} loads no KV, so {row.layout!r} has nothing to look at")
+            return assembly(prompt).fill(row.encode, len(prompt))
+
+        segments = [chunk.segment for chunk in chunks]
+        return assembly(
+            row.layout.place(self.index.template, self.index.prefix_segment, segments, question, look)
+        )
+
     def _stock(self, work: Assembly) -> tuple[Tensor, Step]:
         """Full prefill, with transformers' own attention and cache."""
         with work.timed("prefill"):
             logits, cache = self.reader.stock(work.prompt.token_ids)
-        work.ledger.charge(torch.arange(len(work.prompt)), self.reader.layers, selectable=0, logits=True)
+        work.ledger.charge(torch.arange(len(work.prompt)), self.reader.layers, selectable=0)
+        work.ledger.head()
         return logits, lambda token: self.reader.stock([token], cache)[0]
 
-    def _select(self, row: Method, budget: float, p: Pass) -> Tensor:
-        """Which slots are recomputed, (slots,) bool."""
+    def _scores(self, select: Selector | None, budget: float, p: Pass) -> Tensor:
+        """What the schedule ranks by, (slots,)."""
         if budget >= 1:  # nothing to choose from
-            return p.selectable.clone()
-        selected = torch.zeros(len(p.prompt), dtype=torch.bool)
-        if row.select is not None and budget > 0 and bool(p.selectable.any()):
-            selected[row.schedule.rows(row.select.scores(p), budget, p)] = True
-        return selected
+            return torch.full((len(p.prompt),), float("inf"))
+        if select is None or not bool(p.selectable.any()):
+            return torch.full((len(p.prompt),), float("-inf"))
+        return select.scores(p)
 
     def _report(self, name: str, recompute: float | None, work: Assembly, recomputed: Tensor) -> CacheReport:
         chunks, layers, ledger = work.reports(recomputed), self.reader.layers, work.ledger
         context = sum(chunk.tokens for chunk in chunks)
         selectable = sum(
             chunk.tokens
-            for chunk, segment in zip(chunks, work.prompt.chunks(), strict=True)
-            if chunk.cache == "hit" or segment in work.computed
+            for chunk in chunks
+            if chunk.cache == "hit" or chunk.id in work.computed
         )
         full = self._shape.forward(torch.arange(len(work.prompt)), layers, logits=True)
         return CacheReport(

@@ -11,13 +11,23 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
 
-from ragcache.encode import Alone, Encoder, Fused, InPlace, Sink
+from ragcache.attend import Scaled, Shaping, TopChunks
+from ragcache.encode import Activations, Alone, Encoder, Fused, InDocument, InPlace, Prefixed, Sink
 from ragcache.errors import InvalidArgument, UnknownMethod
-from ragcache.layout import Layout, Retrieved
-from ragcache.schedule import Flat, Schedule
-from ragcache.select import FirstTokens, KeyDeviation, QuestionAttention, RandomTokens, Selector
+from ragcache.layout import BestLast, Layout, Overlapped, Retrieved
+from ragcache.schedule import Flat, Narrowing, Reselect, Schedule
+from ragcache.select import (
+    Auxiliary,
+    FirstTokens,
+    Grouped,
+    KeyDeviation,
+    QuestionAttention,
+    RandomTokens,
+    Selector,
+)
 
 DEFAULT_METHOD = "fusionrag"
+AXES = ("encode", "select", "schedule", "attend", "layout")
 
 
 @dataclass(frozen=True)
@@ -36,17 +46,23 @@ class Method:
         Default share of selectable tokens; None for rows with a fixed cost.
     schedule : Schedule
         Axis C.
+    attend : Shaping or None
+        Axis D; None is plain attention.
     layout : Layout
         Axis E.
     paper : str
         arXiv number.
     about : str
         One line for the table.
+    when, when_not : str
+        What the row is for, and what it is not for.
+    tuned : tuple of str
+        Fields, as paths, whose defaults are ours in a row that has a paper.
 
     Raises
     ------
     InvalidArgument
-        If the selector needs extras that the encoder does not store.
+        If the selector or the schedule needs extras that the encoder does not store.
     """
 
     name: str
@@ -54,21 +70,26 @@ class Method:
     select: Selector | None = None
     recompute: float | None = None
     schedule: Schedule = field(default_factory=Flat)
+    attend: Shaping | None = None
     layout: Layout = field(default_factory=Retrieved)
     paper: str = ""
     about: str = ""
+    # What is said of a row is no part of what it answers: benchmarks know an answer by the rest.
+    when: str = field(default="", repr=False)
+    when_not: str = field(default="", repr=False)
+    tuned: tuple[str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         stored = self.encode.extras if self.encode else ()
         if lacking := sorted(set(self.needs) - set(stored)):
             raise InvalidArgument(
-                f"method {self.name!r} selects by {', '.join(lacking)}, which {choice(self.encode)} doesn't store"
+                f"method {self.name!r} takes {', '.join(lacking)}, which {choice(self.encode)} doesn't store"
             )
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Extras that the selector reads."""
-        return self.select.needs if self.select else ()
+        """Extras that the selector and the schedule read."""
+        return (*(self.select.needs if self.select else ()), *self.schedule.needs)
 
     def budget(self, recompute: float | None) -> float:
         """The share to recompute: the caller's, or the row's default.
@@ -95,11 +116,7 @@ class Method:
             "name": self.name,
             "paper": self.paper,
             "about": self.about,
-            "encode": choice(self.encode),
-            "select": choice(self.select),
-            "schedule": choice(self.schedule),
-            "attend": None,
-            "layout": choice(self.layout),
+            **{axis: choice(getattr(self, axis)) for axis in AXES},
             "recompute": self.recompute,
             "needs": list(self.needs),
         }
@@ -113,21 +130,144 @@ def choice(value: object) -> str | None:
     return f"{type(value).__name__}({', '.join(given)})"
 
 
+_INFOFLOW = QuestionAttention(layers=(22 / 32, 23 / 32, 24 / 32, 25 / 32), reduce="norm")
+
 _ROWS = (
-    Method("full", None, about="full prefill with stock attention: the reference"),
-    Method("prefix", InPlace(), paper="2312.07104", about="exact prefix caching: system prefix and first chunk"),
-    Method("naive", Alone(), paper="2311.04934", about="stitch, re-rotate, recompute nothing"),
-    Method("random", Alone(), RandomTokens(), 0.15, about="random tokens: the control at any budget"),
-    Method("epic", Alone(), FirstTokens(), 0.15, paper="2410.15332", about="the first tokens of every chunk"),
-    Method("link0", Sink(tokens=4), paper="2410.15332", about="sinks removed by throw-away tokens"),
-    Method("cacheblend", Alone(), KeyDeviation(layer=1), 0.15, paper="2405.16444", about="the keys that deviate most"),
     Method(
-        "fusionrag",
-        Fused(neighbours=10),
-        QuestionAttention(layers="last", reduce="sum"),
+        "full",
+        None,
+        about="full prefill with stock attention: the reference",
+        when="as the reference, or where prompts are short",
+        when_not="where the time to the first token matters and chunks come back",
+    ),
+    Method(
+        "prefix",
+        InPlace(),
+        paper="2312.07104",
+        about="exact prefix caching: system prefix and first chunk",
+        when="answers must equal full prefill, and the same chunk often comes first",
+        when_not="chunks come in many orders: little is reused",
+    ),
+    Method(
+        "naive",
+        Alone(),
+        paper="2311.04934",
+        about="stitch, re-rotate, recompute nothing",
+        when="as the lower end of every comparison, or for facts that stand in one chunk",
+        when_not="the answer needs two chunks, or a chunk needs its header",
+    ),
+    Method(
+        "random",
+        Alone(),
+        RandomTokens(),
         0.15,
-        paper="2601.12904",
-        about="chunks fused with their neighbours, then what the question attends to",
+        about="random tokens: the control at any budget",
+        when="as the control that every selector must beat at its own budget",
+        when_not="for answers anybody relies on",
+    ),
+    Method(
+        "epic",
+        Alone(),
+        FirstTokens(),
+        0.15,
+        paper="2410.15332",
+        about="the first tokens of every chunk",
+        when="scoring passes are too dear, and chunks are short",
+        when_not="the budget is small and what matters stands far from chunk heads",
+        tuned=("recompute",),
+    ),
+    Method(
+        "link0",
+        Sink(tokens=4),
+        paper="2410.15332",
+        about="sinks removed by throw-away tokens",
+        when="nothing may be computed beyond the question",
+        when_not="answers join several chunks",
+    ),
+    Method(
+        "ape",
+        Prefixed(),
+        attend=Scaled(temperature=0.9, scale=0.9),
+        layout=Overlapped(),
+        paper="2502.05431",
+        about="chunks in parallel, their attention sharpened and scaled",
+        when="many chunks that can be read side by side, and questions to tune on",
+        when_not="the order of chunks matters, or nobody tunes temperature and scale",
+    ),
+    Method(
+        "sel",
+        Prefixed(),
+        attend=TopChunks(chunks=4),
+        paper="2412.16545",
+        about="chunks in parallel, the question sees only the best",
+        when="one or few of many chunks hold the answer",
+        when_not="an answer takes more chunks than are left",
+        tuned=("attend.by.layers", "attend.by.reduce"),
+    ),
+    Method(
+        "cacheblend",
+        Alone(),
+        KeyDeviation(layer=1),
+        0.15,
+        paper="2405.16444",
+        about="the keys that deviate most",
+        when="the question is long or unknown when tokens are chosen",
+        when_not="the model is shallow, since layers 0 and 1 are computed for every token",
+    ),
+    Method(
+        "cacheblend-v",
+        Alone(),
+        KeyDeviation(layer=1, of="value"),
+        0.15,
+        paper="2405.16444",
+        about="the values that deviate most, as the released code has it",
+        when="to compare with the released code",
+        when_not="as a default: try cacheblend beside it",
+    ),
+    Method(
+        "cacheblend-gradual",
+        Alone(),
+        KeyDeviation(layer=1),
+        0.15,
+        schedule=Narrowing(by="deviation"),
+        paper="2405.16444",
+        about="ranked again in every layer, ever fewer, as the paper has it",
+        when="to compare with the paper's own filtering",
+        when_not="the model is shallow, for there is little room to narrow",
+    ),
+    Method(
+        "droidspeak",
+        Activations(Alone(), layer=0.5),
+        KeyDeviation(layer=1),
+        0.15,
+        schedule=Reselect(layer=0.5),
+        paper="2411.02820",
+        about="the keys that deviate most, chosen again at a middle layer",
+        when="to study choosing again at depth",
+        when_not="for answers: stored states know no other chunk, and storage grows by them",
+        tuned=("encode.layer", "schedule.layer"),
+    ),
+    Method(
+        "psr",
+        Sink(tokens=4),
+        KeyDeviation(layer=1),
+        0.15,
+        attend=Scaled(temperature=0.9, scale=0.9),
+        paper="2603.20218",
+        about="prefix, scale, recompute: link0, ape and cacheblend together",
+        when="nothing can be encoded with neighbours, and temperature and scale can be tuned",
+        when_not="without questions to tune on, or with shallow models",
+        tuned=("attend.temperature", "attend.scale"),
+    ),
+    Method(
+        "cacheclip",
+        Prefixed(),
+        Grouped(Auxiliary(), window=8, stride=4),
+        0.20,
+        paper="2510.10129",
+        about="what a small model attends to, in groups",
+        when="a small model of the same kind runs beside the primary, best on an idle CPU",
+        when_not="primary and auxiliary are of like size: the auxiliary reads the whole prompt",
     ),
     Method(
         "prophetkv",
@@ -136,6 +276,48 @@ _ROWS = (
         0.20,
         paper="2602.02579",
         about="what the question attends to, over all layers",
+        when="the question says what it is after, and ingestion must stay cheap",
+        when_not="long questions over short contexts: the question runs through every layer twice",
+    ),
+    Method(
+        "infoflow",
+        Alone(),
+        _INFOFLOW,
+        0.15,
+        layout=BestLast(_INFOFLOW),
+        paper="2603.05353",
+        about="what the question attends to in middle layers, the best chunk last",
+        when="independent chunks and deep models with known retrieval layers",
+        when_not="chunks are steps, events or corrections of one another",
+    ),
+    Method(
+        "fusionrag",
+        Fused(neighbours=10),
+        QuestionAttention(layers="last", reduce="sum"),
+        0.15,
+        paper="2601.12904",
+        about="chunks fused with their neighbours, then what the question attends to",
+        when="chunks that are retrieved together are alike, and ingestion may cost two passes",
+        when_not="documents change often, or neighbours in the index are rarely retrieved together",
+    ),
+    Method(
+        "psr-fused",
+        Fused(neighbours=10),
+        QuestionAttention(layers="last", reduce="sum"),
+        0.15,
+        attend=Scaled(temperature=0.95, scale=1.0),
+        about="fusionrag with scaled attention (ours)",
+        when="as fusionrag, with questions to tune temperature and scale on",
+        when_not="settings cannot be tuned: fusionrag is the safer one",
+    ),
+    Method(
+        "in-document",
+        InDocument(),
+        QuestionAttention(layers="all", reduce="mean"),
+        0.15,
+        about="chunks sliced from their prefilled document, then what the question attends to (ours)",
+        when="chunks lean on headers, names or definitions elsewhere in their document",
+        when_not="documents are collections of unrelated text, or what stands before a chunk misleads",
     ),
 )
 

@@ -96,7 +96,7 @@ def tiny_model(name: str, *, dtype: torch.dtype = torch.float32, **changes: Any)
 
 
 def byte_tokenizer(chat_template: str | None = CHAT) -> PreTrainedTokenizerFast:
-    """Every byte is a token; lossless for any text."""
+    """Every byte is a token, so any text comes back as it was."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {token: i for i, token in enumerate([*SPECIAL, *alphabet])}
     backend = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))

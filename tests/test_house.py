@@ -13,15 +13,16 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "ragcache"
 # Lower rooms first; a module may import from its own room and from lower ones.
 FLOORS = [
-    ["errors"],
+    ["errors", "bundled"],
     ["segments", "report"],
     ["model", "store"],
-    ["encode", "select", "schedule", "layout"],
+    ["encode", "select", "schedule"],
+    ["attend", "layout"],
     ["methods"],
     ["index"],
     ["assembly"],
     ["engine"],
-    ["retrieve", "bundled"],
+    ["retrieve"],
     ["ingest"],
     ["rag", "doctor"],
     ["evaluate", "train"],

@@ -2,7 +2,15 @@
 
 import typer
 
-from ragcache_cli import bench_corpus, bench_findings, bench_inspect, bench_latency, bench_quality, bench_sweep
+from ragcache_cli import (
+    bench_corpus,
+    bench_findings,
+    bench_inspect,
+    bench_latency,
+    bench_quality,
+    bench_sweep,
+    bench_tune,
+)
 
 app = typer.Typer(no_args_is_help=True, help="Measure the methods: quality on tasks, time to the first token.")
 app.command("quality")(bench_quality.quality)
@@ -12,3 +20,4 @@ app.command("admit")(bench_findings.admit)
 app.command("findings")(bench_findings.findings)
 app.command("sweep")(bench_sweep.sweep)
 app.command("inspect")(bench_inspect.inspect)
+app.command("tune")(bench_tune.tune)

@@ -1,10 +1,12 @@
-"""`python -m ragcache_cli.docs`: docs/cli.md from the help texts."""
+"""`python -m ragcache_cli.docs`: docs/cli.md from the help texts; `… methods`: docs/methods.md from the docstrings."""
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import typer
 
+from ragcache_cli import methods_page
 from ragcache_cli.main import app
 
 _HEAD = """# Command line
@@ -26,15 +28,19 @@ def page() -> str:
 
 def methods_table() -> str:
     """The README's table of methods, in Markdown."""
-    from ragcache.methods import METHODS
+    from ragcache.layout import Retrieved
+    from ragcache.methods import AXES, METHODS, choice
+    from ragcache.schedule import Flat
 
-    lines = ["| method | paper | encode | select | recompute | |", "|---|---|---|---|---|---|"]
+    plain = {choice(value) for value in (Flat(), Retrieved())}
+    lines = ["| method | paper | choices | recompute | |", "|---|---|---|---|---|"]
     for row in METHODS.values():
         paper = f"[{row.paper}](https://arxiv.org/abs/{row.paper})" if row.paper else ""
         shown = row.as_dict()
-        choices = [f"`{shown[axis]}`" if shown[axis] else "" for axis in ("encode", "select")]
+        made = [shown[axis] for axis in AXES if shown[axis] and shown[axis] not in plain]
+        choices = ", ".join(f"`{words.partition('(')[0]}`" for words in made)
         share = "fixed" if row.recompute is None else f"{row.recompute:.0%}"
-        lines.append(" | ".join([f"| `{row.name}`", paper, *choices, share, f"{row.about} |"]))
+        lines.append(" | ".join([f"| `{row.name}`", paper, choices, share, f"{row.about} |"]))
     return "\n".join(lines)
 
 
@@ -79,4 +85,4 @@ def _unwrapped(text: str) -> str:
 
 
 if __name__ == "__main__":
-    typer.echo(page(), nl=False)
+    typer.echo(methods_page.page() if sys.argv[1:] == ["methods"] else page(), nl=False)

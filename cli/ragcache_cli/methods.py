@@ -3,11 +3,11 @@
 from ragcache_cli.options import AsJson
 from ragcache_cli.terminal import say_json, table
 
-_COLUMNS = ("name", "paper", "encode", "select", "schedule", "layout", "recompute", "about")
+_COLUMNS = ("name", "paper", "recompute", "about")
 
 
 def methods(as_json: AsJson = False) -> None:
-    """List the methods: one choice on each axis, and the paper it comes from."""
+    """List the methods and the papers they come from; with --json, their choices on every axis too."""
     from ragcache.methods import methods as every
 
     rows = [row.as_dict() for row in every().values()]

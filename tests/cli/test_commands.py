@@ -165,6 +165,6 @@ def test_methods_lists_every_row_with_its_choices(run: Run) -> None:
 
     rows = {row["name"]: row for row in json.loads(run("methods", "--json").stdout)}
     assert set(rows) >= set(METHODS)
-    assert rows["fusionrag"]["encode"] == "Fused(neighbours=10)"
+    assert rows["fusionrag"]["encode"] == "Fused(neighbours=10, by='similarity')"
     shown = run("methods").stdout
     assert all(name in shown and row["about"] in " ".join(shown.split()) for name, row in rows.items())
