@@ -6,6 +6,7 @@ from typing import Any
 
 import typer
 
+from ragcache.methods import AXES, METHODS
 from ragcache_cli import methods_page
 from ragcache_cli.main import app
 
@@ -28,17 +29,12 @@ def page() -> str:
 
 def methods_table() -> str:
     """The README's table of methods, in Markdown."""
-    from ragcache.layout import Retrieved
-    from ragcache.methods import AXES, METHODS, choice
-    from ragcache.schedule import Flat
-
-    plain = {choice(value) for value in (Flat(), Retrieved())}
     lines = ["| method | paper | choices | recompute | |", "|---|---|---|---|---|"]
     for row in METHODS.values():
         paper = f"[{row.paper}](https://arxiv.org/abs/{row.paper})" if row.paper else ""
         shown = row.as_dict()
-        made = [shown[axis] for axis in AXES if shown[axis] and shown[axis] not in plain]
-        choices = ", ".join(f"`{words.partition('(')[0]}`" for words in made)
+        names = [str(shown[axis]).partition("(")[0] for axis in AXES if shown[axis]]
+        choices = ", ".join(f"`{name}`" for name in names if name not in methods_page.PLAIN)
         share = "fixed" if row.recompute is None else f"{row.recompute:.0%}"
         lines.append(" | ".join([f"| `{row.name}`", paper, choices, share, f"{row.about} |"]))
     return "\n".join(lines)

@@ -5,10 +5,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from ragcache.methods import Method
+from ragcache.methods import AXES, METHODS, Method
 
 _HEAD = """# Methods
 
@@ -21,8 +20,7 @@ dial `--recompute` sets is a share of the reused tokens, and rows without one ha
 *paper*, or *tuned here* where the paper has none or we chose another. [Adding a method](adding-a-method.md) says how to
 make a row of your own; `ragcache methods --json` prints the same table for programs.
 """
-_AXES = ("encode", "select", "schedule", "attend", "layout")
-_PLAIN = ("Flat", "Retrieved")  # what needs no mention
+PLAIN = ("Flat", "Retrieved")  # what needs no mention
 _SECTION = re.compile(r"^(Attributes|Parameters|Raises|Returns|Notes)\n-+$", re.MULTILINE)
 _CLAIM = re.compile(r"\b(?:paper|study): ([^();]*)")
 _NUMBER = re.compile(r"(?<![\w.])-?\d*\.?\d+(?!\w)")
@@ -30,29 +28,27 @@ _NUMBER = re.compile(r"(?<![\w.])-?\d*\.?\d+(?!\w)")
 
 def page() -> str:
     """The whole page, in Markdown."""
-    from ragcache.methods import METHODS
-
     rows = list(METHODS.values())
     found = {type(one).__name__: type(one) for row in rows for one in _choices(row)}
     parts = [_HEAD, _table(rows), *map(_row, rows), "## The choices\n", *(_choice(found[name]) for name in found)]
     return "\n".join(parts)
 
 
-def _table(rows: Sequence["Method"]) -> str:
-    lines = [f"| method | paper | {' | '.join(_AXES)} | recompute |", "|" + "---|" * (len(_AXES) + 3)]
+def _table(rows: Sequence[Method]) -> str:
+    lines = [f"| method | paper | {' | '.join(AXES)} | recompute |", "|" + "---|" * (len(AXES) + 3)]
     for row in rows:
         share = "fixed" if row.recompute is None else f"{row.recompute:.0%}"
-        choices = [_link(getattr(row, axis, None)) for axis in _AXES]
+        choices = [_link(getattr(row, axis, None)) for axis in AXES]
         lines.append(f"| [`{row.name}`](#{row.name}) | {_paper(row)} | {' | '.join(choices)} | {share} |")
     return "\n".join([*lines, ""])
 
 
-def _row(row: "Method") -> str:
+def _row(row: Method) -> str:
     lines = [f"## {row.name}\n", f"{_sentence(row.about)}{f' Paper: arXiv {_paper(row)}.' if row.paper else ''}\n"]
     lines += [f"- **Stored**: {_stored(row)}", f"- **Computed**: {_computed(row)}"]
     for axis, name in (("schedule", "Schedule"), ("attend", "Attention"), ("layout", "Layout")):
         choice = getattr(row, axis, None)
-        if choice is not None and type(choice).__name__ not in _PLAIN:
+        if choice is not None and type(choice).__name__ not in PLAIN:
             lines.append(f"- **{name}**: {_described(choice)}")
     for field, name in (("when", "When"), ("when_not", "When not")):
         if text := getattr(row, field, ""):
@@ -61,17 +57,17 @@ def _row(row: "Method") -> str:
     return "\n".join([*lines, *([f"- **Defaults**: {', '.join(defaults)}."] if defaults else []), ""])
 
 
-def marks(row: "Method") -> Iterator[tuple[str, Any, str]]:
+def marks(row: Method) -> Iterator[tuple[str, Any, str]]:
     """Every default of a row: path, value, and "paper" or "tuned here"."""
     tuned = getattr(row, "tuned", ())
     if row.recompute is not None:
         yield "recompute", row.recompute, "paper" if row.paper and "recompute" not in tuned else "tuned here"
-    for axis in _AXES:
+    for axis in AXES:
         for path, value, holder in _fields(axis, getattr(row, axis, None)):
             yield path, value, "tuned here" if path in tuned else _mark(row, path.rpartition(".")[2], value, holder)
 
 
-def _mark(row: "Method", name: str, value: Any, holder: Any) -> str:
+def _mark(row: Method, name: str, value: Any, holder: Any) -> str:
     """What the field's docstring says of this value; silent, the choice follows the row's paper where it names it."""
     text = _attributes(type(holder)).get(name, "")
     default = next(one.default for one in fields(holder) if one.name == name)
@@ -90,7 +86,7 @@ def _says(claim: str, value: Any) -> bool:
     return str(value) in re.findall(r"[\w-]+", claim)
 
 
-def _stored(row: "Method") -> str:
+def _stored(row: Method) -> str:
     if row.encode is None:
         return "nothing."
     extras = [f"`{name}`" for name in row.encode.extras]
@@ -98,7 +94,7 @@ def _stored(row: "Method") -> str:
     return f"{_described(row.encode)}{beside}"
 
 
-def _computed(row: "Method") -> str:
+def _computed(row: Method) -> str:
     if row.encode is None:
         return "the whole prompt."
     if row.select is None:
@@ -140,8 +136,8 @@ def _attributes(kind: type) -> dict[str, str]:
     return found
 
 
-def _choices(row: "Method") -> Iterator[Any]:
-    for axis in _AXES:
+def _choices(row: Method) -> Iterator[Any]:
+    for axis in AXES:
         yield from _inside(getattr(row, axis, None))
 
 
@@ -172,14 +168,12 @@ def _link(choice: Any) -> str:
     return "" if choice is None else f"[`{name}`](#{name.lower()})"
 
 
-def _paper(row: "Method") -> str:
+def _paper(row: Method) -> str:
     return f"[{row.paper}](https://arxiv.org/abs/{row.paper})" if row.paper else ""
 
 
 def _sentence(text: str) -> str:
     """Text with a full stop, and a capital letter unless it begins with a row's name."""
-    from ragcache.methods import METHODS
-
     first, *rest = text.split()
     shown = first if first in METHODS else first[0].upper() + first[1:]
     return " ".join([shown, *rest]).removesuffix(".") + "."
