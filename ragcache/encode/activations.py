@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from ragcache.encode.alone import Alone
 from ragcache.encode.protocol import Encoder, LeftContext, Stored
 from ragcache.model.buffer import ChunkKV
-from ragcache.model.plan import depth
+from ragcache.model.plan import layer_index
 from ragcache.model.reader import HIDDEN, Reader
 from ragcache.segments import Segment
 
@@ -60,4 +60,4 @@ class Activations:
 
     def encode(self, reader: Reader, todo: Sequence[tuple[Segment, LeftContext]]) -> list[ChunkKV]:
         """K, V and states, in one forward."""
-        return self.of.encode(reader.keeping(depth(self.layer, reader.layers)), todo)
+        return self.of.encode(reader.keeping(layer_index(self.layer, reader.layers)), todo)

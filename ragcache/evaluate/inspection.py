@@ -11,12 +11,13 @@ from ragcache.engine import Engine, Prefilled
 from ragcache.errors import InvalidArgument
 from ragcache.evaluate.asking import Asked, Job, Progress, filled, silent
 from ragcache.evaluate.contenders import Contender
-from ragcache.evaluate.references import moved, stock_kv
+from ragcache.evaluate.references import stock_kv
 from ragcache.evaluate.tasks import Example
 from ragcache.index import Chunk, Index
 from ragcache.methods import METHODS, Method, find
 from ragcache.model.buffer import KVBuffer
 from ragcache.model.decode import Sampling
+from ragcache.model.deviation import moved
 from ragcache.model.passes import Pass
 from ragcache.model.plan import ForwardPlan, Positions, ScoreSink, Slots
 from ragcache.model.reader import Reader

@@ -16,20 +16,12 @@ from torch import Tensor
 from ragcache.encode import Alone
 from ragcache.evaluate.tasks import Example
 from ragcache.methods import Method
+from ragcache.model.deviation import moved
 from ragcache.model.passes import Pass
 from ragcache.model.plan import ForwardPlan, Positions, Slots
 from ragcache.model.reader import Reader
 from ragcache.segments import Prompt
 from ragcache.select import Selector
-
-
-def moved(ours: Tensor, full: Tensor) -> Tensor:
-    """How far K and V of some slots are from full prefill's, (2, slots) fp32.
-
-    The study's deviation (2603.20218): (1/H) sum over kv heads of ||K_full[t] - K[t]||^2, and the same of V; both given
-    as (2, kv_heads, slots, head_dim).
-    """
-    return (ours.float() - full.float()).pow(2).sum(-1).mean(1)
 
 
 def stock_kv(reader: Reader, prompt: Prompt) -> list[Tensor]:

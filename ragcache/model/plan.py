@@ -153,6 +153,6 @@ def visible(slots: Tensor, low: int, high: int, window: int | None) -> Tensor | 
     return None if slots.numel() == 1 and bool(mask.all()) else mask
 
 
-def depth(layer: int | float, layers: int) -> int:
+def layer_index(layer: int | float, layers: int) -> int:
     """A layer's index, from an index (negative from the end) or a share of the depth."""
     return min(layers - 1, int(layer * layers)) if isinstance(layer, float) else layer % layers

@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 
 from ragcache.errors import InvalidArgument
+from ragcache.model.deviation import moved
 from ragcache.model.passes import Pass
 from ragcache.model.plan import Slots
-from ragcache.schedule.ranking import best, moved, top
+from ragcache.schedule.ranking import best, top
 
 
 @dataclass(frozen=True)

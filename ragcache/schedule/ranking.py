@@ -1,4 +1,4 @@
-"""The best-scored share of a prompt's selectable slots, and the score that schedules take themselves."""
+"""The best-scored share of a prompt's selectable slots."""
 
 from torch import Tensor
 
@@ -29,11 +29,3 @@ def top(values: Tensor, count: float) -> Tensor:
     allowed = int((values > float("-inf")).sum())
     order = values.argsort(descending=True, stable=True)[: min(max(round(count), always), allowed)]
     return order.sort().values
-
-
-def moved(new: Tensor, held: Tensor) -> Tensor:
-    """Squared key deviation of the study 2603.20218, (rows,): the mean over heads of ||new - held||^2.
-
-    Both are (kv_heads, rows, head_dim).
-    """
-    return (new.float() - held.float()).pow(2).sum(-1).mean(0)

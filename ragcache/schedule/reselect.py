@@ -7,10 +7,11 @@ import torch
 from torch import Tensor
 
 from ragcache.errors import InvalidArgument
+from ragcache.model.deviation import moved
 from ragcache.model.passes import Pass
-from ragcache.model.plan import Slots, StopForward, depth
+from ragcache.model.plan import Slots, StopForward, layer_index
 from ragcache.model.reader import HIDDEN
-from ragcache.schedule.ranking import best, moved
+from ragcache.schedule.ranking import best
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Reselect:
 
     def logits(self, scores: Tensor, rows: Slots, budget: float, p: Pass) -> Tensor:
         """The first choice up to layer m, everything through it, the second choice from there on."""
-        middle = depth(self.layer, p.reader.layers)
+        middle = layer_index(self.layer, p.reader.layers)
         if middle + 1 >= p.reader.layers:
             raise InvalidArgument(
                 f"Reselect(layer={self.layer!r}) is layer {middle} of {p.reader.layers}; it needs one more above it "

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from ragcache.errors import InvalidArgument
+from ragcache.model.deviation import moved
 from ragcache.model.passes import Pass
 from ragcache.model.plan import Slots, StopForward
 from ragcache.select.protocol import Selector
@@ -69,6 +70,6 @@ class KeyDeviation(Selector):
     def _moved(self, p: Pass, slots: Slots, key: Tensor, value: Tensor) -> Tensor:
         """How far the rows moved, (rows,); `key` and `value` are (kv_heads, rows, head_dim)."""
         if self.of == "key":
-            return (key.float() - p.buffer.keys_at(self.layer, slots).float()).pow(2).sum(-1).mean(0)
+            return moved(key, p.buffer.keys_at(self.layer, slots))
         cached: Tensor = p.buffer.layers[self.layer].values[0].index_select(1, slots)  # (kv_heads, rows, head_dim)
         return (value.float() - cached.float()).pow(2).sum((0, 2))

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from ragcache.errors import InvalidArgument
+from ragcache.model.plan import layer_index
 
 Layers = Literal["last", "all"] | tuple[int | float, ...]
 Reduce = Literal["sum", "mean", "max", "norm"]
@@ -75,7 +76,7 @@ def layer_indices(layers: Layers, depth: int) -> list[int]:
             f"layers={layers!r} names {missing} in a model with {depth} layers; name indices below {depth}, or "
             "fractions between 0.0 and 1.0, which fit any model"
         )
-    found = sorted({min(depth - 1, int(x * depth)) if isinstance(x, float) else x % depth for x in layers})
+    found = sorted({layer_index(x, depth) for x in layers})
     if not found:
         raise InvalidArgument(f"layers={layers!r} names no layer of {depth}")
     return found

@@ -5,23 +5,23 @@ from pathlib import Path
 
 import pytest
 import torch
-from dense import dense
+from dense import Attend, dense
 from stages import Stage, stage
 from torch import Tensor
 
 from ragcache.attend import Scaled
-from ragcache.encode import Alone, Prefixed
+from ragcache.encode import Alone, Encoder, Prefixed
 from ragcache.errors import InvalidArgument
 from ragcache.layout import Layout, Overlapped, Retrieved
 from ragcache.methods import Method
 from ragcache.model.passes import Pass
 from ragcache.model.plan import Slots
-from ragcache.select import KeyDeviation, RandomTokens
+from ragcache.select import KeyDeviation, RandomTokens, Selector
 
 T, S = 0.8, 0.7
 
 
-def merged(context: Tensor, temperature: float = T, scale: float = S):  # type: ignore[no-untyped-def]
+def merged(context: Tensor, temperature: float = T, scale: float = S) -> Attend:
     """APE as published: outputs of the two sides, weighted by softmax([S T lse_X, lse_O])."""
 
     def attend(layer: int, logits: Tensor, values: Tensor) -> Tensor:
@@ -37,10 +37,11 @@ def merged(context: Tensor, temperature: float = T, scale: float = S):  # type: 
     return attend
 
 
-def row(shaping: Scaled, select: object = None, layout: Layout | None = None, **changes: object) -> Method:
+def row(
+    shaping: Scaled, select: Selector | None = None, layout: Layout | None = None, encode: Encoder | None = None
+) -> Method:
     recompute = 0.3 if select else None
-    return Method("own", changes.get("encode", Prefixed()), select, recompute, attend=shaping,  # type: ignore[arg-type]
-                  layout=layout or Retrieved())  # fmt: skip
+    return Method("own", encode or Prefixed(), select, recompute, attend=shaping, layout=layout or Retrieved())
 
 
 @pytest.fixture

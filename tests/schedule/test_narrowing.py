@@ -16,7 +16,7 @@ from ragcache.errors import InvalidArgument
 from ragcache.methods import Method
 from ragcache.schedule import Flat, Narrowing, Schedule
 from ragcache.segments import Prompt
-from ragcache.select import KeyDeviation, RandomTokens
+from ragcache.select import KeyDeviation, RandomTokens, Selector
 
 
 @pytest.fixture
@@ -24,8 +24,8 @@ def set_up(tmp_path: Path) -> Stage:
     return stage(tmp_path, "naive")
 
 
-def row(schedule: Schedule, select: object = None) -> Method:
-    return Method("own", Alone(), select or RandomTokens(3), 0.3, schedule=schedule)  # type: ignore[arg-type]
+def row(schedule: Schedule, select: Selector | None = None) -> Method:
+    return Method("own", Alone(), select or RandomTokens(3), 0.3, schedule=schedule)
 
 
 @given(st.floats(0, 1), st.floats(0.01, 1), st.integers(2, 40))

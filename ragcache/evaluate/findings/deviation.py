@@ -15,9 +15,10 @@ from torch import Tensor
 from ragcache.evaluate.findings.finding import Finding, Verdict, shown
 from ragcache.evaluate.masked import prompt_of
 from ragcache.evaluate.metrics import Interval, bootstrap
-from ragcache.evaluate.references import moved, stock_kv
+from ragcache.evaluate.references import stock_kv
 from ragcache.evaluate.runs import Bench, Tasks
 from ragcache.evaluate.tasks import Example
+from ragcache.model.deviation import moved
 from ragcache.model.reader import Reader
 from ragcache.segments import Prompt
 
