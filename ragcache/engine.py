@@ -35,8 +35,8 @@ class Prefilled:
     step : callable
         Forwards one more token.
     follow : callable or None
-        Forwards a draft of the answer: how many of its tokens greedy decoding says too, and the logits behind those;
-        None for full prefill, the baseline, which takes every step.
+        Forwards a draft of what comes next: how many of its tokens greedy decoding says too, and the logits behind
+        those; None for full prefill, the baseline, which takes every step.
     report : CacheReport
         What it was made from.
     recomputed : Tensor
@@ -54,7 +54,7 @@ class Prefilled:
     passed: Pass | None
 
 
-#: Takes a draft of the answer; gives how many tokens of it hold, and the logits behind them.
+#: Takes a draft of the answer's next tokens; gives how many of them hold, and the logits behind those.
 Follow = Callable[[Sequence[int]], tuple[int, Tensor]]
 
 
@@ -72,11 +72,12 @@ class _Ahead:
         return self._pass.append([token], self._count - 1)[-1]
 
     def follow(self, draft: Sequence[int]) -> tuple[int, Tensor]:
-        """Forward all of a draft, and keep what greedy decoding says too."""
-        rows = torch.cat([self._logits[None], self._pass.append(draft, 0)])  # (tokens + 1, vocabulary)
+        """Forward what a draft says next, and keep what greedy decoding says too."""
+        rows = torch.cat([self._logits[None], self._pass.append(draft, self._count)])  # (tokens + 1, vocabulary)
         said = rows.argmax(-1).tolist()
-        self._count = next((i for i, token in enumerate(draft) if said[i] != token), len(draft))
-        return self._count, rows[self._count]
+        kept = next((i for i, token in enumerate(draft) if said[i] != token), len(draft))
+        self._count, self._logits = self._count + kept, rows[kept]
+        return kept, self._logits
 
 
 class Engine:
@@ -340,17 +341,20 @@ class Stream:
         ready.report.ms.total = (time.perf_counter() - self._began) * 1e3
 
     def _followed(self) -> tuple[Sequence[int], Tensor]:
-        """What greedy decoding says of the first draft that begins right, and the logits behind that."""
+        """What greedy decoding says of drafts, each taken where it says all that was said so far, and the logits."""
         ready, sampling = self._prefilled, self._sampling
+        said: tuple[int, ...] = ()
+        logits = ready.logits
         if ready.follow is None or sampling.temperature or sampling.repetition_penalty != 1:
-            return (), ready.logits
-        first = int(ready.logits.argmax())
-        right = (draft[: sampling.max_new_tokens - 1] for draft in self._drafts if draft and draft[0] == first)
-        draft = next(right, ())
-        if not draft:
-            return (), ready.logits
-        count, logits = ready.follow(draft)
-        return draft[:count], logits
+            return said, logits
+        drafts = [tuple(draft[: sampling.max_new_tokens - 1]) for draft in self._drafts]
+        while True:
+            begun = (*said, int(logits.argmax()))
+            draft = next((one for one in drafts if one[: len(begun)] == begun), None)
+            if draft is None:
+                return said, logits
+            count, logits = ready.follow(draft[len(said) :])
+            said = draft[: len(said) + count]
 
     @property
     def report(self) -> CacheReport:

@@ -46,6 +46,9 @@ def test_a_right_draft_saves_forwards(engine: Engine, monkeypatch: pytest.Monkey
     assert said(engine, [1, 2], answer) == answer
     assert rows == [7]  # the eighth token needs no forward
     rows.clear()
+    assert said(engine, [*answer[:2], 5], [*answer[:4], 5], answer) == answer
+    assert rows == [3, 3, 3]  # one draft after the other, each from where the one before it went wrong
+    rows.clear()
     assert said(engine, answer[:3]) == answer
     assert rows == [3, 1, 1, 1, 1]
 

@@ -18,7 +18,7 @@ from ragcache.evaluate.tasks import Example
 from ragcache.methods import Method
 from ragcache.model.deviation import moved
 from ragcache.model.passes import Pass
-from ragcache.model.plan import ForwardPlan, Positions, Slots
+from ragcache.model.plan import ForwardPlan, Positions, Slots, StopForward
 from ragcache.model.reader import Reader
 from ragcache.segments import Prompt
 from ragcache.select import Selector
@@ -89,12 +89,18 @@ class TrueDeviation(Selector):
         return scores
 
     def _truth(self, p: Pass) -> Sequence[Tensor]:
-        """K and V of the context by full prefill."""
+        """K and V of the context by full prefill, per layer (2, kv_heads, slots, head_dim)."""
         end = p.context_end
-        buffer, slots = p.reader.buffer(end), torch.arange(end, device=p.reader.device)
-        plan = ForwardPlan(Slots(slots), end)
-        p.reader.forward(p.prompt.token_ids[:end], Positions(p.positions[:end]), buffer, plan)
-        return buffer.read(0, end)
+        found: list[Tensor] = []
+
+        def keep(layer: int, key: Tensor, value: Tensor) -> None:
+            found.append(torch.stack([key, value]))
+            if layer == p.reader.layers - 1:  # what follows gives no more K and V
+                raise StopForward
+
+        plan = ForwardPlan(Slots(torch.arange(end, device=p.reader.device)), end, on_update=keep)
+        p.reader.forward(p.prompt.token_ids[:end], Positions(p.positions[:end]), p.reader.buffer(end), plan)
+        return found
 
 
 #: At a share of .99 everything that has a score is taken: the evidence, and nothing else.
