@@ -28,7 +28,9 @@ Narrow = Callable[[int, Slots], Tensor | None]
 #: Shapes a layer's masked attention logits, (heads, rows, keys from slot 0 on) fp32, before the softmax.
 Reshape = Callable[[int, Tensor], Tensor]
 
-BLOCK = 256  # query rows per attention call: small enough to skip most of the future, large enough for the kernel
+# Query rows per attention call: few enough to skip most of the future, enough for the kernel.
+BLOCK = {"cpu": 64}
+_BLOCK_ACCELERATED = 256
 
 
 class StopForward(BaseException):
@@ -121,9 +123,9 @@ class ForwardPlan:
 
 
 def _blocks(slots: Slots, end: int, window: int | None) -> Iterator[Block]:
-    edges = slots.tolist()
-    for first in range(0, len(edges), BLOCK):
-        rows = slice(first, min(first + BLOCK, len(edges)))
+    edges, size = slots.tolist(), BLOCK.get(slots.device.type, _BLOCK_ACCELERATED)
+    for first in range(0, len(edges), size):
+        rows = slice(first, min(first + size, len(edges)))
         low = 0 if window is None else max(0, edges[first] - window + 1)
         high = min(edges[rows.stop - 1] + 1, end)
         yield Block(rows, slice(low, high), visible(slots[rows], low, high, window))
