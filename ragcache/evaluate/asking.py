@@ -1,5 +1,6 @@
 """A question, answered by one contender after the other; a task's questions, answered from one temporary index."""
 
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,8 @@ from ragcache.model.reader import Reader
 from ragcache.report import Answer, CacheReport
 from ragcache.retrieve import Embedder
 from ragcache.store import LocalStore
+
+_NAME = re.compile(r"[A-Z0-9][\w'-]*(?: [A-Z0-9][\w'-]*)*")  # names and numbers, as they stand in a text
 
 #: Called with the stage, how much of it is done, and how much there is.
 Progress = Callable[[str, int, int], None]
@@ -112,12 +115,12 @@ def work(job: Job, reader: Reader, embedder: Embedder, progress: Progress) -> It
 
 def ask(engine: Engine, task: str, asked: Asked, chunks: Sequence[Chunk], sampling: Sampling) -> list[Record]:
     """One question, answered by each of its contenders in turn; by full prefill anyway, which all are compared with."""
-    example = asked.example
+    example, likely = asked.example, _likely(engine.reader, asked.example)
     heard: list[tuple[str, Contender, Answer, Tensor]] = []
     for key, who in asked.turns:
         stream = engine.stream(
             example.question, chunks, method=who.row(example), recompute=who.recompute, sampling=sampling,
-            drafts=[answer.token_ids for _, _, answer, _ in reversed(heard)],
+            drafts=[*(answer.token_ids for _, _, answer, _ in reversed(heard)), *likely],
         )  # fmt: skip
         heard.append((key, who, stream.answer, stream.logits))
     full = next(((answer, logits) for _, who, answer, logits in heard if who.method.name == "full"), None)
@@ -129,6 +132,12 @@ def ask(engine: Engine, task: str, asked: Asked, chunks: Sequence[Chunk], sampli
         _record(key, task, example, who, answer, accepted, divergence(full[1], logits))
         for key, who, answer, logits in heard
     ]
+
+
+def _likely(reader: Reader, example: Example) -> list[list[int]]:
+    """Token ids of what may well be said, right or wrong: drafts, which make an answer cheaper, never another one."""
+    names = dict.fromkeys(name for text in example.chunks for name in _NAME.findall(text))
+    return [reader.tokenizer.encode(text, add_special_tokens=False) for text in (*example.answers, *names)]
 
 
 def divergence(full: Tensor, other: Tensor) -> float:

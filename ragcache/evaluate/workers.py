@@ -14,6 +14,7 @@ import torch
 
 from ragcache.errors import RagCacheError, WorkerDied
 from ragcache.evaluate.asking import Job, Progress, work
+from ragcache.evaluate.packed import packed_weights
 from ragcache.evaluate.records import Record
 from ragcache.model.reader import Reader
 from ragcache.retrieve import Embedder
@@ -131,10 +132,11 @@ def _serve(pipe: Connection, how: Workers, embedder_name: str, place: str) -> No
     tempfile.tempdir = place
     try:
         reader, embedder = how.load(), Embedder(embedder_name)
-        while True:
-            for records in work(pipe.recv(), reader, embedder, lambda *step: pipe.send(step)):
-                pipe.send(records)
-            pipe.send(None)
+        with packed_weights():
+            while True:
+                for records in work(pipe.recv(), reader, embedder, lambda *step: pipe.send(step)):
+                    pipe.send(records)
+                pipe.send(None)
     except RagCacheError as error:
         with suppress(ConnectionError):
             pipe.send(error)

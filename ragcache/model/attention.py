@@ -45,6 +45,8 @@ def attention(
     _refuse(attention_mask, kwargs)
     plan = getattr(key, "ragcache_plan", None) or _trailing(query.shape[2], key)
     layer: int = module.layer_idx  # type: ignore[assignment]
+    if layer == plan.last:
+        raise StopForward
     scale = query.shape[3] ** -0.5 if scaling is None else scaling
     if len(plan.starts) == 1:
         output = _attended(query, key, value, plan, layer, scale, sliding_window)

@@ -29,7 +29,7 @@ Narrow = Callable[[int, Slots], Tensor | None]
 Reshape = Callable[[int, Tensor], Tensor]
 
 # Query rows per attention call: few enough to skip most of the future, enough for the kernel.
-BLOCK = {"cpu": 64}
+BLOCK = {"cpu": 32}
 _BLOCK_ACCELERATED = 256
 
 
@@ -72,6 +72,8 @@ class ForwardPlan:
         Lets fewer rows go on, layer by layer; `slots` follows.
     reshape : Reshape or None
         Shapes the attention logits of every layer.
+    last : int or None
+        Layer whose K and V end the forward, once they are written.
     starts : sequence of int
         Slots where unrelated runs of tokens begin, ascending from 0: no row sees a slot before its own run's, and
         probabilities are over its own run's keys.
@@ -87,6 +89,7 @@ class ForwardPlan:
     on_enter: EnterSink | None = None
     narrow: Narrow | None = None
     reshape: Reshape | None = None
+    last: int | None = None
     starts: Sequence[int] = (0,)
     _blocks: dict[int | None, list[Block]] = field(default_factory=dict, init=False, repr=False)
 

@@ -244,7 +244,9 @@ class Reader:
         rows = [(token, slot, slot - run.start) for run in runs for token, slot in zip(run.ids, run.slots, strict=True)]
         tokens, slots, positions = zip(*rows, strict=True)
         states: list[Tensor] = []
-        plan = ForwardPlan(Slots(self._indices(slots)), end, starts=[run.start for run in runs])
+        plan = ForwardPlan(
+            Slots(self._indices(slots)), end, last=self.layers - 1, starts=[run.start for run in runs]
+        )
         if self._kept is not None:
             plan.on_enter = lambda layer, entering: states.append(entering) if layer == self._kept else None
         self.forward(tokens, Positions(self._indices(positions)), buffer, plan)
