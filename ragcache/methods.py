@@ -26,7 +26,7 @@ from ragcache.select import (
     Selector,
 )
 
-DEFAULT_METHOD = "fusionrag"
+DEFAULT_METHOD = "auto"
 AXES = ("encode", "select", "schedule", "attend", "layout")
 
 
@@ -318,6 +318,15 @@ _ROWS = (
         about="chunks sliced from their prefilled document, then what the question attends to (ours)",
         when="chunks lean on headers, names or definitions elsewhere in their document",
         when_not="documents are collections of unrelated text, or what stands before a chunk misleads",
+    ),
+    Method(
+        "auto",
+        InDocument(),
+        QuestionAttention(layers="all", reduce="mean"),
+        0.05,
+        about="the default: in-document with a twentieth recomputed, as validation questions have it (ours)",
+        when="nothing else is known",
+        when_not="chunks come without documents, or their documents mislead",
     ),
 )
 

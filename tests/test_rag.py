@@ -48,7 +48,7 @@ def documents(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def rag(tmp_path: Path, checkpoints: dict[str, Path], documents: Path) -> Iterator[RagCache]:
-    with RagCache.open(tmp_path / "index", model=str(checkpoints["qwen2"])) as rag:
+    with RagCache.open(tmp_path / "index", model=str(checkpoints["qwen2"]), method="fusionrag") as rag:
         rag.ingest(documents, methods=["fusionrag", "naive"])
         yield rag
 
@@ -164,3 +164,14 @@ def test_chunks_keep_to_the_size_asked_for(rag: RagCache, documents: Path) -> No
     assert max(lengths) <= 40
     assert len(lengths) > 3
     assert rag.chunk_tokens == 40
+
+
+def test_by_default_chunks_are_read_behind_their_own_documents(
+    tmp_path: Path, checkpoints: dict[str, Path], documents: Path
+) -> None:
+    with RagCache.open(tmp_path / "plain", model=str(checkpoints["qwen2"])) as rag:
+        rag.ingest(documents)
+        answer = rag.ask("What colour is the bridge?", sampling=SHORT)
+        assert (answer.report.method, rag.method) == ("auto", "auto")
+        assert list(rag.stats()["encodings"]) == ["in-document(window=2048)"]
+        assert {chunk.cache for chunk in answer.report.chunks} <= {"hit", "exact"}

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from ragcache.evaluate.tasks import Example
 
+_LETTERS = "abcdefghij"
+
 
 def admit(
     tasks: Annotated[
@@ -69,12 +71,13 @@ def admit(
 
 
 def findings(
-    only: Annotated[str, typer.Option(metavar="A,B", help="Findings to look for again: a, b, c, d.")] = "a,b,c,d",
+    only: Annotated[str, typer.Option(metavar="A,B", help="Findings to look for again: a to j.")] = ",".join(_LETTERS),
     tasks: Annotated[
-        str, typer.Option(metavar="A,B", help="Tasks for a and b, separated by commas.")
+        str, typer.Option(metavar="A,B", help="Tasks for a, b and j, separated by commas.")
     ] = "sections,sections-twin,corpus-section",
     fusion_tasks: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Tasks for c; without it those meant to need other chunks.")
+        str | None,
+        typer.Option(metavar="A,B", help="Tasks for c and e to i; without it those meant to need other chunks."),
     ] = None,
     answers: Annotated[
         Path | None, typer.Option("--from", metavar="FILE", help="For d: the .jsonl of answers of a quality run.")
@@ -95,18 +98,22 @@ def findings(
 
     a: the first tokens of every chunk dominate early key deviation. b: few chosen tokens stay chosen in all layers.
     c: fused encoding is worth more than the selector, and its ablation. d: answers right by reuse and wrong by full
-    prefill, from a quality run. A run that was interrupted resumes.
+    prefill, from a quality run. e: one attention sink is better than many. f: PSR is above its parts. g: late layers
+    choose other tokens than early ones need. h: choosing again takes states with context. i, j: a small model chooses
+    well, and looks where the primary looks. A run that was interrupted resumes.
     """
     from ragcache.evaluate import report
-    from ragcache.evaluate.findings import at_answers, at_fusion, at_keys, markdown
+    from ragcache.evaluate.findings import at_answers, at_choices, at_fusion, at_gaze, at_keys, markdown
     from ragcache.evaluate.tasks import TASKS
 
-    letters = [known(letter, {letter: letter for letter in "abcd"}) for letter in split(only)]
+    letters = [known(letter, {letter: letter for letter in _LETTERS}) for letter in split(only)]
     fusion_tasks = fusion_tasks or ",".join(name for name, task in TASKS.items() if task.needs)
     with bench(out.with_suffix(".jsonl"), model, dtype, max_new_tokens, threads, workers) as asked:
         found = at_keys(asked, letters, _examples(tasks, n, seed))
         found += at_fusion(asked, _examples(fusion_tasks, n, seed)) if "c" in letters else []
         found += [at_answers(answers)] if "d" in letters and answers else []
+        found += at_choices(asked, letters, _examples(fusion_tasks, n, seed))
+        found += [at_gaze(asked, _examples(tasks, n, seed))] if "j" in letters else []
         about = report.meta(
             **report.about_reader(asked.reader), tasks=tasks, fusion_tasks=fusion_tasks, n=n, seed=seed,
             answers=str(answers) if answers else None, max_new_tokens=max_new_tokens,
@@ -119,11 +126,11 @@ def findings(
 
 def _examples(names: str | None, n: int, seed: int, *, twins: bool = False) -> "dict[str, Sequence[Example]]":
     """Questions by task; with `twins`, a task brings its twin."""
-    from ragcache.evaluate.tasks import TASKS
+    from ragcache.evaluate.tasks import KNOWN, TASKS
 
     asked = split(names) if names else list(TASKS)
-    more = [f"{name}-twin" for name in asked if twins and f"{name}-twin" in TASKS]
-    return {name: known(name, TASKS).examples(n, seed) for name in dict.fromkeys([*asked, *more])}
+    more = [f"{name}-twin" for name in asked if twins and f"{name}-twin" in KNOWN]
+    return {name: known(name, KNOWN).examples(n, seed) for name in dict.fromkeys([*asked, *more])}
 
 
 def _show(out: Path, content: dict[str, Any], tables: str, *, as_json: bool) -> None:

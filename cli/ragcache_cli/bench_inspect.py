@@ -122,10 +122,10 @@ def _of_task(task: str, number: int, seed: int, pool: int, model: str | None, le
     from ragcache.errors import InvalidArgument
     from ragcache.evaluate import report
     from ragcache.evaluate.inspection import of_example
-    from ragcache.evaluate.tasks import TASKS
+    from ragcache.evaluate.tasks import KNOWN
     from ragcache.rag import BUNDLED, load_reader
 
-    examples = known(task, TASKS).examples(max(pool, number + 1), seed)
+    examples = known(task, KNOWN).examples(max(pool, number + 1), seed)
     if number >= len(examples):
         raise InvalidArgument(f"task {task!r} has {len(examples)} questions; --number {number} is none of them")
     example = examples[number]

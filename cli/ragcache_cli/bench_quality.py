@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ragcache.evaluate.tasks import Task
 
-METHODS = "prefix,naive,link0,epic,cacheblend,fusionrag,prophetkv"
+METHODS = "auto,prefix,naive,link0,epic,cacheblend,fusionrag,prophetkv"
 _ROW = ("task", "method", "recompute", "charged", "charged_flops", "score", "ci_low", "ci_high", "agreement", "kl")
 _OWN = ("method", "recompute", "charged", "score", "f1", "agreement", "agreement_low", "ttft_ms", "ttft_ratio")
 QUICK = 12  # questions per task
@@ -107,7 +107,7 @@ def on_tasks(setup: Setup, chosen: "Mapping[str, Task]", seed: int, workers: int
     from ragcache.evaluate.contenders import contenders
     from ragcache.evaluate.pareto import pooled, pools
     from ragcache.evaluate.table import by_gap, tabulate
-    from ragcache.evaluate.tasks import TASKS
+    from ragcache.evaluate.tasks import KNOWN
 
     report.check_plotting()
     field = contenders(setup.names, setup.budgets, setup.seeds)
@@ -119,7 +119,7 @@ def on_tasks(setup: Setup, chosen: "Mapping[str, Task]", seed: int, workers: int
             tasks={name: repr(task) for name, task in chosen.items()},
         )  # fmt: skip
     chance = {name: value for name, task in chosen.items() if (value := getattr(task, "chance", None)) is not None}
-    rows, needs = tabulate(records, chance), {name: task.needs for name, task in chosen.items() if name in TASKS}
+    rows, needs = tabulate(records, chance), {name: task.needs for name, task in chosen.items() if name in KNOWN}
     report.write(setup.out, report.Result(rows, about, pooled(rows, pools(needs)), by_gap(records)))
 
 
@@ -162,10 +162,10 @@ def on_own(setup: Setup, questions: Path, index: Path | None, top_k: int | None,
 def chosen_tasks(tasks: str | None, data: "Sequence[str]") -> "dict[str, Task]":
     """Tasks by name, public sets behind the generated ones; all generated ones where nothing is named."""
     from ragcache.evaluate.datasets import named
-    from ragcache.evaluate.tasks import TASKS
+    from ragcache.evaluate.tasks import KNOWN, TASKS
 
     wanted = split(tasks) if tasks is not None else [] if data else list(TASKS)
-    chosen: dict[str, Task] = {name: known(name, TASKS) for name in wanted}
+    chosen: dict[str, Task] = {name: known(name, KNOWN) for name in wanted}
     for spec in data:
         chosen |= named(spec)
     return chosen

@@ -23,7 +23,7 @@ _ROW = (
 def tune(
     questions: Annotated[Path, typer.Option(metavar="FILE", help="Your own questions, JSONL, as `bench quality` has.")],
     index: Annotated[Path, typer.Option("--index", metavar="DIR", help="Folder of the index that they are asked of.")],
-    names: options.Methods = "fusionrag",
+    names: options.Methods = "auto",
     budget: Annotated[float, typer.Option(metavar="R", help="Share to recompute, the same for every row.")] = 0.15,
     grid: Annotated[
         list[str] | None,

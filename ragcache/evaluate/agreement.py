@@ -49,27 +49,25 @@ def agreement(auxiliary: Tensor, primary: Tensor, share: float) -> Agreement:
     if not 0 < share <= 1:
         raise InvalidArgument(f"share is {share:g}; the best tokens are a share above 0 and up to 1")
     q, p = _distribution(auxiliary), _distribution(primary)
-    count = max(1, round(share * len(p)))
-    shared = torch.isin(_best(primary, count), _best(auxiliary, count)).sum()
-    return Agreement(kl=float((p * (p / q).log()).sum()), overlap=float(shared) / count)
+    wanted = best(primary, share)
+    shared = torch.isin(wanted, best(auxiliary, share)).sum()
+    return Agreement(kl=float((p * (p / q).log()).sum()), overlap=float(shared) / len(wanted))
 
 
-def compare(auxiliary: Auxiliary, p: Pass, share: float) -> Agreement:
-    """An auxiliary against the primary itself, both reading the whole prompt; nothing is charged to the pass.
+def looks(auxiliary: Auxiliary, p: Pass) -> tuple[Tensor, Tensor]:
+    """What an auxiliary gives to the selectable tokens of a prompt, and what the primary does in its place.
 
-    Raises
-    ------
-    InvalidArgument
-        If the prompt has nothing to select from.
+    Both read the whole prompt; nothing is charged to the pass.
     """
     aside = replace(p, ledger=Ledger(p.ledger.shape))
     itself = replace(auxiliary, model=p.reader)
     found, wanted = (selector.scores(aside)[p.selectable] for selector in (auxiliary, itself))
-    return agreement(found, wanted, share)
+    return found, wanted
 
 
-def _best(scores: Tensor, count: int) -> Tensor:
-    return scores.argsort(descending=True, stable=True)[:count]
+def best(scores: Tensor, share: float) -> Tensor:
+    """Indices of the best scores, at least one, ties to the earlier one."""
+    return scores.argsort(descending=True, stable=True)[: max(1, round(share * len(scores)))]
 
 
 def _distribution(scores: Tensor) -> Tensor:

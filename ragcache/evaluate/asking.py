@@ -135,7 +135,7 @@ def ask(engine: Engine, task: str, asked: Asked, chunks: Sequence[Chunk], sampli
 
 
 def _likely(reader: Reader, example: Example) -> list[list[int]]:
-    """Token ids of what may well be said, right or wrong: drafts, which make an answer cheaper, never another one."""
+    """Token ids of what may well be said, right or wrong, to serve as drafts."""
     names = dict.fromkeys(name for text in example.chunks for name in _NAME.findall(text))
     return [reader.tokenizer.encode(text, add_special_tokens=False) for text in (*example.answers, *names)]
 

@@ -5,7 +5,11 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ragcache.bundled import corpus_path
+from ragcache.evaluate.packed import packed_weights
 from ragcache.evaluate.tasks import Example
 from ragcache.index import Neighbours
 from ragcache.retrieve import Embedder, neighbours
@@ -31,7 +35,11 @@ def company(kind: Kind, ids: Mapping[str, str], documents: Sequence[Sequence[str
         For the similar ones.
     """
     texts, keys = list(ids), list(ids.values())
-    vectors = cache(lambda: embedder.embed(texts))
+
+    @cache
+    def vectors() -> NDArray[np.float32]:
+        with packed_weights():  # thousands of texts
+            return embedder.embed(texts)
 
     @cache
     def table(count: int) -> dict[str, list[str]]:

@@ -1,8 +1,8 @@
-"""fp32 matrix products of a benchmark's processes through oneDNN, which takes the embedder half the time.
+"""fp32 matrix products through oneDNN, which gives an embedder its vectors in half the time.
 
 PyTorch hands a linear layer in fp32 to MKL, which on some makers' processors stays below half of what they can do.
 oneDNN, which comes with PyTorch too, does not, once weights lie in its own order. Sums are taken in another order, so
-results differ by rounding. Every contender is served alike.
+results differ by rounding.
 """
 
 from collections.abc import Iterator

@@ -18,7 +18,7 @@ from ragcache.evaluate.tasks import Example
 from ragcache.methods import Method
 from ragcache.model.deviation import moved
 from ragcache.model.passes import Pass
-from ragcache.model.plan import ForwardPlan, Positions, Slots, StopForward
+from ragcache.model.plan import ForwardPlan, Positions, Slots, layer_index
 from ragcache.model.reader import Reader
 from ragcache.segments import Prompt
 from ragcache.select import Selector
@@ -74,7 +74,14 @@ class TrueDeviation(Selector):
     prefill that it takes is an oracle's and is not charged. No upper bound: deviation says which tokens would change,
     not which of the changes the answer depends on. Where a value token stands far downstream of the token that binds
     it, recomputing the value behind a stale binding mends nothing, however much the value deviates.
+
+    Attributes
+    ----------
+    layer : int, float or None
+        One layer alone, by index or by its share of the depth; None for all of them.
     """
+
+    layer: int | float | None = None
 
     def scores(self, p: Pass) -> Tensor:
         """Relative squared deviation."""
@@ -82,6 +89,8 @@ class TrueDeviation(Selector):
         scores = torch.full((len(p.prompt),), float("-inf"))
         deviation = torch.zeros(end, device=p.reader.device)
         pairs = list(zip(p.buffer.read(0, end), self._truth(p), strict=True))
+        if self.layer is not None:
+            pairs = [pairs[layer_index(self.layer, len(pairs))]]
         for held, true in pairs:  # (2, kv_heads, slots, head_dim) each
             size = moved(true, torch.zeros_like(true)).mean(1, keepdim=True)  # (2, 1)
             deviation += (moved(held, true) / size).sum(0) / len(pairs)
@@ -91,16 +100,10 @@ class TrueDeviation(Selector):
     def _truth(self, p: Pass) -> Sequence[Tensor]:
         """K and V of the context by full prefill, per layer (2, kv_heads, slots, head_dim)."""
         end = p.context_end
-        found: list[Tensor] = []
-
-        def keep(layer: int, key: Tensor, value: Tensor) -> None:
-            found.append(torch.stack([key, value]))
-            if layer == p.reader.layers - 1:  # what follows gives no more K and V
-                raise StopForward
-
-        plan = ForwardPlan(Slots(torch.arange(end, device=p.reader.device)), end, on_update=keep)
-        p.reader.forward(p.prompt.token_ids[:end], Positions(p.positions[:end]), p.reader.buffer(end), plan)
-        return found
+        buffer, slots = p.reader.buffer(end), torch.arange(end, device=p.reader.device)
+        plan = ForwardPlan(Slots(slots), end, last=p.reader.layers - 1)
+        p.reader.forward(p.prompt.token_ids[:end], Positions(p.positions[:end]), buffer, plan)
+        return buffer.read(0, end)
 
 
 #: At a share of .99 everything that has a score is taken: the evidence, and nothing else.

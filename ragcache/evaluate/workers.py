@@ -14,7 +14,6 @@ import torch
 
 from ragcache.errors import RagCacheError, WorkerDied
 from ragcache.evaluate.asking import Job, Progress, work
-from ragcache.evaluate.packed import packed_weights
 from ragcache.evaluate.records import Record
 from ragcache.model.reader import Reader
 from ragcache.retrieve import Embedder
@@ -132,11 +131,10 @@ def _serve(pipe: Connection, how: Workers, embedder_name: str, place: str) -> No
     tempfile.tempdir = place
     try:
         reader, embedder = how.load(), Embedder(embedder_name)
-        with packed_weights():
-            while True:
-                for records in work(pipe.recv(), reader, embedder, lambda *step: pipe.send(step)):
-                    pipe.send(records)
-                pipe.send(None)
+        while True:
+            for records in work(pipe.recv(), reader, embedder, lambda *step: pipe.send(step)):
+                pipe.send(records)
+            pipe.send(None)
     except RagCacheError as error:
         with suppress(ConnectionError):
             pipe.send(error)

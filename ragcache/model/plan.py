@@ -28,9 +28,8 @@ Narrow = Callable[[int, Slots], Tensor | None]
 #: Shapes a layer's masked attention logits, (heads, rows, keys from slot 0 on) fp32, before the softmax.
 Reshape = Callable[[int, Tensor], Tensor]
 
-# Query rows per attention call: few enough to skip most of the future, enough for the kernel.
-BLOCK = {"cpu": 32}
-_BLOCK_ACCELERATED = 256
+# Query rows per attention call: few enough to skip most of the future, enough for the kernel; a CPU enters it cheaply.
+BLOCK, BLOCK_CPU = 256, 32
 
 
 class StopForward(BaseException):
@@ -126,7 +125,7 @@ class ForwardPlan:
 
 
 def _blocks(slots: Slots, end: int, window: int | None) -> Iterator[Block]:
-    edges, size = slots.tolist(), BLOCK.get(slots.device.type, _BLOCK_ACCELERATED)
+    edges, size = slots.tolist(), BLOCK_CPU if slots.device.type == "cpu" else BLOCK
     for first in range(0, len(edges), size):
         rows = slice(first, min(first + size, len(edges)))
         low = 0 if window is None else max(0, edges[first] - window + 1)

@@ -135,7 +135,9 @@ def test_the_first_method_of_a_new_index_is_its_own(
 
 
 def test_a_dry_run_prices_and_writes_nothing(run: Run, tmp_path: Path, documents: Path, checkpoint: Path) -> None:
-    shown = run("ingest", documents, "--index", tmp_path / "index", "--model", checkpoint, "--dry-run", "--json")
+    line = ("ingest", documents, "--index", tmp_path / "index", "--model", checkpoint, "--dry-run", "--json")
+    assert json.loads(run(*line).stdout)["bytes"] > 0
+    shown = run(*line, "--method", "fusionrag")
     plan = json.loads(shown.stdout)
     assert (plan["documents"], plan["chunks"]) == (3, 3)
     assert plan["bytes"] == 2 * plan["tokens"] * plan["bytes_per_token"], "pass A and fused"

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from staged import make
 
 from ragcache.errors import InvalidArgument
-from ragcache.evaluate.agreement import Agreement, agreement, compare
+from ragcache.evaluate.agreement import Agreement, agreement, looks
 from ragcache.select import Auxiliary
 
 SCORES = st.lists(st.floats(0.5, 50, width=32), min_size=1, max_size=30)
@@ -57,8 +57,8 @@ def test_an_auxiliary_is_compared_with_the_primary_over_the_whole_prompt(tmp_pat
     engine, chunks = make(tmp_path, reader, "naive")
     p = engine.prefill("What colour is the bridge?", chunks, method="naive").passed
     before = p.ledger.flops
-    assert compare(Auxiliary(model=reader), p, 0.15) == Agreement(pytest.approx(0.0, abs=1e-6), 1.0)
-    other = compare(Auxiliary(model=readers("qwen3")), p, 0.15)
+    assert agreement(*looks(Auxiliary(model=reader), p), 0.15) == Agreement(pytest.approx(0.0, abs=1e-6), 1.0)
+    other = agreement(*looks(Auxiliary(model=readers("qwen3")), p), 0.15)
     assert other.kl > 0.01
     assert other.overlap < 1
     assert p.ledger.flops == before

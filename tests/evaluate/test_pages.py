@@ -13,7 +13,7 @@ from ragcache.encode import Alone, Encoder, Fused, InDocument
 from ragcache.errors import InvalidArgument
 from ragcache.evaluate.asking import Asked, Job, filled, silent
 from ragcache.evaluate.contenders import Contender
-from ragcache.evaluate.tasks import TASKS, Binding, Corpus, Example, Sections
+from ragcache.evaluate.tasks import DOCUMENT_TASKS, TASKS, Binding, Corpus, Example, Sections
 from ragcache.evaluate.tasks.example import paged
 from ragcache.methods import Method
 from ragcache.model.decode import Sampling
@@ -183,3 +183,17 @@ def test_fusing_by_similarity_knows_the_prompts_chunks_only(reader: Reader) -> N
         behind = index.load(chunk, Fused(1, by="structure"), None).kv
         assert behind is not None
         assert behind.start == len(index.prefix_segment) + lengths["It is big."]
+
+
+def test_misled_sections_stand_behind_another_header_on_their_page_only() -> None:
+    for plain, misled in zip(Sections().examples(5), Sections(misled=True).examples(5), strict=True):
+        assert (plain.chunks, plain.question, plain.answers) == (misled.chunks, misled.question, misled.answers)
+        headers = [page[0] for page in plain.pages]
+        assert [page[0] for page in misled.pages] == [*headers[1:], headers[0]]
+        assert [page[1:] for page in misled.pages] == [page[1:] for page in plain.pages]
+
+
+def test_document_tasks_are_known_by_their_own_names_and_asked_for_only() -> None:
+    assert not DOCUMENT_TASKS.keys() & TASKS.keys()
+    for name, task in DOCUMENT_TASKS.items():
+        assert {example.task for example in task.examples(2)} == {name}

@@ -59,17 +59,20 @@ def test_true_deviation_is_what_recomputing_everything_changes(filled: Index, mo
     def scores(self: Everything, p: Pass) -> torch.Tensor:
         end = p.context_end
         seen["scores"] = TrueDeviation().scores(p)[:end]
+        seen["last"] = TrueDeviation(layer=-1).scores(p)[:end]
         before = torch.stack(p.buffer.read(0, end))  # (layers, 2, kv_heads, slots, head_dim)
         p.forward(torch.arange(end))  # type: ignore[arg-type]
         after = torch.stack(p.buffer.read(0, end))
         moved = (after - before).square().sum((2, 4))  # (layers, 2, slots)
-        seen["wanted"] = (moved / after.square().sum((2, 4)).mean(-1, keepdim=True)).sum(1).mean(0)
+        by_layer = (moved / after.square().sum((2, 4)).mean(-1, keepdim=True)).sum(1)  # (layers, slots)
+        seen["wanted"], seen["wanted last"] = by_layer.mean(0), by_layer[-1]
         return torch.full((len(p.prompt),), float("inf"))
 
     monkeypatch.setattr(Everything, "scores", scores)
     row = Contender(Method("all", EVIDENCE.encode, Everything(), 0.5), 0.5)
     stored(filled, row)
     torch.testing.assert_close(seen["scores"], seen["wanted"], rtol=1e-3, atol=1e-5)
+    torch.testing.assert_close(seen["last"], seen["wanted last"], rtol=1e-3, atol=1e-5)
     assert float(seen["scores"].max()) > 0.01
 
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from ragcache.engine import Engine
 from ragcache.errors import InvalidArgument, UnknownMethod
 from ragcache.evaluate import asking
 from ragcache.evaluate.contenders import CONTROLS, EXTRA, Contender, contenders
@@ -91,6 +92,25 @@ def test_every_contender_answers_every_question(reader: Reader, raw: Path) -> No
     assert by_name["naive", 0].kl > 1e-4
     assert by_name["cacheblend", 0].charged > by_name["random", 1].charged
     assert all(r.ttft_ms > 0 for r in records)
+
+
+def test_earlier_answers_the_accepted_one_and_names_serve_as_drafts(
+    reader: Reader, raw: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drafted: list[list[str]] = []
+    stream = Engine.stream
+
+    def watched(self: Engine, *given: Any, drafts: Any, **named: Any) -> Any:
+        drafted.append([reader.tokenizer.decode(list(draft)) for draft in drafts])
+        return stream(self, *given, drafts=drafts, **named)
+
+    monkeypatch.setattr(Engine, "stream", watched)
+    records = go(reader, raw, count=1)
+    (example,) = examples(1)
+    name = next(word for word in example.chunks[0].split() if word.istitle() and word.isalpha())
+    assert all(example.answers[0] in likely for likely in drafted)
+    assert all(any(name in draft for draft in likely) for likely in drafted)
+    assert len(drafted[-1]) == len(drafted[0]) + len(records) - 1
 
 
 def test_contenders_take_turns_so_that_none_is_always_first(reader: Reader, raw: Path) -> None:

@@ -47,7 +47,7 @@ def test_blocks_cover_every_row_once_and_see_what_the_dense_mask_shows(
 ) -> None:
     slots, end, window = drawn
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(plan.BLOCK, "cpu", size)
+        patch.setattr(plan, "BLOCK_CPU", size)
         blocks = ForwardPlan(slots, end).blocks(window)
     assert [row for block in blocks for row in range(block.rows.start, block.rows.stop)] == list(range(len(slots)))
     seen = torch.zeros(len(slots), end, dtype=torch.bool)
@@ -66,7 +66,7 @@ def test_blocked_and_scored_attention_equal_dense_attention(drawn: tuple[Slots, 
     )
     collected: list[Tensor] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(plan.BLOCK, "cpu", 16)
+        patch.setattr(plan, "BLOCK_CPU", 16)
         patch.setattr(attention, "EXPLICIT_ROWS", 16)
         blocked = attention._blocked(query, key, value, ForwardPlan(slots, end), 0.3, window)
         asked = ForwardPlan(slots, end, scores={3: collected.append})

@@ -10,6 +10,7 @@ import torch
 from conftest import byte_tokenizer, tiny_model
 
 from ragcache.errors import UnsupportedModel
+from ragcache.model import attention
 from ragcache.model.lock import FairLock
 from ragcache.model.plan import ForwardPlan, Positions, Slots
 from ragcache.model.reader import Reader
@@ -68,6 +69,15 @@ def test_a_forward_that_stops_early_has_run_the_scored_layers_only(reader: Reade
     plan = ForwardPlan(slots, 20, {0: lambda _: None, 1: lambda _: None}, True, lambda layer, *_: ran.append(layer))
     reader.forward(IDS, Positions(slots), reader.buffer(20), plan)
     assert ran == [0, 1]
+
+
+def test_encoding_attends_in_every_layer_but_the_last(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[int] = []
+    attended = attention._attended
+    monkeypatch.setattr(attention, "_attended", lambda *given: ran.append(given[4]) or attended(*given))
+    kv = reader.encode(IDS)
+    assert ran == list(range(reader.layers - 1))
+    assert kv.layers[-1].shape == kv.layers[0].shape
 
 
 def in_thread(work: Callable[[], None]) -> threading.Thread:

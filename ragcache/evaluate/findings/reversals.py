@@ -10,7 +10,7 @@ from ragcache.errors import InvalidArgument
 from ragcache.evaluate.findings.finding import Finding, shown
 from ragcache.evaluate.metrics import bootstrap
 from ragcache.evaluate.records import Journal, Record
-from ragcache.evaluate.tasks import TASKS, Example
+from ragcache.evaluate.tasks import KNOWN, Example
 
 Who = tuple[str, str, float | None]  # task, method, recompute
 
@@ -37,7 +37,7 @@ def _asked(run: Path, tasks: Collection[str]) -> dict[str, Example]:
     if not run.exists():
         return {}
     about = json.loads(run.read_text(encoding="utf-8"))["meta"]
-    drawn = (TASKS[task].examples(about["n"], about["seed"]) for task in tasks if task in TASKS)
+    drawn = (KNOWN[task].examples(about["n"], about["seed"]) for task in tasks if task in KNOWN)
     return {example.id: example for examples in drawn for example in examples}
 
 

@@ -8,7 +8,7 @@ from ragcache.evaluate.tasks.generated import Binding, Lookup
 from ragcache.evaluate.tasks.sections import Sections
 from ragcache.evaluate.tasks.trace import Trace
 
-__all__ = ["TASKS", "Binding", "Corpus", "Example", "Lookup", "Sections", "Task", "Trace"]
+__all__ = ["DOCUMENT_TASKS", "KNOWN", "TASKS", "Binding", "Corpus", "Example", "Lookup", "Sections", "Task", "Trace"]
 
 
 class Task(Protocol):
@@ -51,3 +51,14 @@ TASKS: dict[str, Task] = {
     "corpus-section": Corpus("section"),
 }
 """Tasks by name; the corpus tasks have at most as many examples as questions of their kind."""
+
+DOCUMENT_TASKS: dict[str, Task] = {
+    "sections-bare": Sections(header=False),
+    "sections-misled": Sections(misled=True),
+    "corpus-section-bare": Corpus("section", header=False),
+}
+"""What a document says or misstates beyond the prompt: only encoders that look at it can win or lose there.
+
+They take part where they are named.
+"""
+KNOWN = {**TASKS, **DOCUMENT_TASKS}

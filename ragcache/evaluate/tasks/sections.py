@@ -37,6 +37,9 @@ class Sections(Twinned):
     header : bool
         Without it the sections' first chunks are on the pages but not in the prompt, as if they had not been retrieved.
         The pages, with it or without, are the sections: a header and all chunks up to the next one.
+    misled : bool
+        On its page each section stands behind the next section's header, as in a file whose parts were put together in
+        another order than they are read. The prompt is as ever: only encoders that look at documents are misled.
     """
 
     subjects: int = 3
@@ -45,11 +48,12 @@ class Sections(Twinned):
     fill: float = 0.25
     twin: bool = False
     header: bool = True
+    misled: bool = False
 
     @property
     def name(self) -> str:
         """The task's."""
-        return "sections" + "-bare" * (not self.header) + "-twin" * self.twin
+        return "sections" + "-bare" * (not self.header) + "-misled" * self.misled + "-twin" * self.twin
 
     def examples(self, n: int, seed: int = 0) -> list[Example]:
         """Return `n` examples; number i is the same with and without `twin`, but for the facts' wording."""
@@ -78,6 +82,8 @@ class Sections(Twinned):
         gap = None if self.twin else gold[-1] - gold[0]
         starts = [where[i, 0] for i in range(self.subjects)]
         pages = paged(chunks, starts)
+        if self.misled:
+            pages = tuple((after[0], *page[1:]) for page, after in zip(pages, (*pages[1:], *pages[:1]), strict=True))
         if not self.header:
             chunks = [chunk for at, chunk in enumerate(chunks) if at not in starts]
             gold, gap = (gold[-1] - sum(start < gold[-1] for start in starts),), None

@@ -1,0 +1,125 @@
+"""Which composition of the parts closes the gap? The log of what was tried, on validation questions.
+
+A method is one choice on each axis, so a new one is a line below. All lines are asked the same questions, with full
+prefill, naive reuse, random tokens and the evidence beside them, and the table says what each is worth at what cost:
+
+    python examples/compositions.py --n 40 --seed 101 --workers 2 --out docs/benchmarks/compositions-reader.json
+
+Rows of the table can take their place, as for the default's examination on questions that no choice was made by:
+
+    python examples/compositions.py --methods auto,prophetkv --n 380 --seed 7 --workers 2 \
+        --out docs/benchmarks/default-reader.json
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from ragcache_cli.bench_options import bench, known, split
+
+from ragcache.attend import Scaled
+from ragcache.encode import Alone, Fused, InDocument, Prefixed, Sink
+from ragcache.evaluate import report
+from ragcache.evaluate.contenders import Contender, contenders
+from ragcache.evaluate.metrics import Interval, bootstrap
+from ragcache.evaluate.records import Record
+from ragcache.evaluate.table import tabulate
+from ragcache.evaluate.tasks import KNOWN
+from ragcache.methods import Method
+from ragcache.schedule import Narrowing
+from ragcache.select import (
+    Auxiliary,
+    FirstTokens,
+    Grouped,
+    Product,
+    QuestionAttention,
+    Union,
+    ValueShift,
+)
+
+BUDGETS = (0.05, 0.10, 0.15)
+ASKED = QuestionAttention(layers="all", reduce="mean")
+MIDDLE = QuestionAttention(layers=(0.5, 0.625, 0.75), reduce="mean")
+TRIED = (
+    # In which left context?
+    Method("alone", Alone(), ASKED, 0.15),
+    Method("prefixed", Prefixed(), ASKED, 0.15),
+    Method("sink", Sink(tokens=4), ASKED, 0.15),
+    Method("fused, similar", Fused(10), ASKED, 0.15),
+    Method("fused, structure", Fused(10, by="structure"), ASKED, 0.15),
+    Method("fused, both", Fused(10, by="both"), ASKED, 0.15),
+    Method("in document", InDocument(), ASKED, 0.15),
+    Method("in document, window 128", InDocument(window=128), ASKED, 0.15),
+    Method("in document, window 512", InDocument(window=512), ASKED, 0.15),
+    # Which tokens?
+    Method("alone, loudest layer", Alone(), QuestionAttention(layers="all", reduce="max"), 0.15),
+    Method("alone, last layer", Alone(), QuestionAttention(layers="last", reduce="sum"), 0.15),
+    Method("alone, middle layers", Alone(), MIDDLE, 0.15),
+    Method("alone, groups of 8", Alone(), Grouped(ASKED, 8, 4), 0.15),
+    Method("alone, whole chunks", Alone(), Grouped(ASKED, None), 0.15),
+    Method("alone, first tokens too", Alone(), Union(FirstTokens(4), ASKED, 0.3), 0.15),
+    Method("prefixed, auxiliary", Prefixed(), Grouped(Auxiliary(), 8, 4), 0.15),
+    Method("fused, times value shift", Fused(10), Product(ASKED, ValueShift()), 0.15),
+    Method("in document, first tokens", InDocument(), FirstTokens(), 0.15),
+    Method("in document, whole chunks", InDocument(), Grouped(ASKED, None), 0.15),
+    # In which layers, and how attended to?
+    Method("alone, narrowing", Alone(), ASKED, 0.15, schedule=Narrowing(0.8)),
+    Method("alone, narrowing to nothing", Alone(), ASKED, 0.15, schedule=Narrowing(1.0)),
+    Method("in document, narrowing", InDocument(), ASKED, 0.15, schedule=Narrowing(0.8)),
+    Method("sink, scaled", Sink(tokens=4), ASKED, 0.15, attend=Scaled(0.9, 0.9)),
+    Method("fused, scaled", Fused(10), ASKED, 0.15, attend=Scaled(0.95, 1.0)),
+    Method("in document, scaled", InDocument(), ASKED, 0.15, attend=Scaled(0.95, 1.0)),
+)
+STILL = (Alone(), Prefixed(), Fused(10), Fused(10, by="structure"), InDocument(), InDocument(window=128))
+
+
+def field(names: Sequence[str]) -> Iterator[Contender]:
+    """Controls and references, and at every budget the rows named, or else every line above."""
+    controls = ("full", "naive", "random", "evidence", "true-deviation")
+    yield from contenders(names, BUDGETS, (0, 1, 2, 3, 4), controls)
+    if not names:
+        yield from (Contender(Method(f"{encoder.recipe}, as it is", encoder)) for encoder in STILL)
+        yield from (Contender(method, budget) for method in TRIED for budget in BUDGETS)
+
+
+def together(records: Sequence[Record]) -> list[Record]:
+    """All tasks' answers as one task's, so that intervals are over all questions."""
+    return [replace(record, task="all tasks", id=f"{record.task} {record.id}") for record in records]
+
+
+def beyond_random(records: Sequence[Record]) -> dict[str, Interval]:
+    """Every line's exact match less that of random tokens at its budget, question by question."""
+    found: dict[tuple[str, float | None], dict[str, float]] = {}
+    for record in together(records):
+        found.setdefault((record.method, record.recompute), {})[record.id] = record.em
+    return {
+        f"{method} {budget:g}": bootstrap([em - found["random", budget][name] for name, em in scores.items()])
+        for (method, budget), scores in found.items()
+        if budget in BUDGETS and method != "random"
+    }
+
+
+def main(
+    tasks: Annotated[str, typer.Option(help="Tasks by name, separated by commas.")] = "sections,pronouns,labels,units",
+    methods: Annotated[str, typer.Option(help="Rows of the table, instead of the lines of this file.")] = "",
+    n: Annotated[int, typer.Option(help="Questions per task.")] = 40,
+    seed: Annotated[int, typer.Option(help="Of the questions.")] = 101,
+    model: Annotated[str | None, typer.Option(help="Hub id or folder; else the bundled reader.")] = None,
+    workers: Annotated[int, typer.Option(help="Processes that answer.")] = 1,
+    out: Annotated[Path, typer.Option(help="JSON to write; tables and picture go beside it.")] = Path("tried.json"),
+) -> None:
+    """Ask every composition, and write the table."""
+    examples = {name: known(name, KNOWN).examples(n, seed) for name in split(tasks)}
+    with bench(out.with_suffix(".jsonl"), model, "auto", 40, None, workers) as asked:
+        records = asked.answers(examples, list(field(split(methods))))
+        gains = {name: vars(gain) for name, gain in beyond_random(records).items()}
+        about = report.meta(
+            **report.about_reader(asked.reader), n=n, seed=seed, tasks=list(examples), beyond_random=gains
+        )
+    report.write(out, report.Result(tabulate(records), about, tabulate(together(records))))
+
+
+if __name__ == "__main__":
+    typer.run(main)

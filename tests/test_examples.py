@@ -1,0 +1,24 @@
+"""The examples run as they stand."""
+
+import json
+import runpy
+from pathlib import Path
+
+from conftest import byte_tokenizer, tiny_model
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def test_compositions_are_asked_and_set_beside_their_controls(tmp_path: Path) -> None:
+    model, out = tmp_path / "model", tmp_path / "tried.json"
+    tiny_model("llama", max_position_embeddings=8192).save_pretrained(model)
+    byte_tokenizer().save_pretrained(model)
+    script = runpy.run_path(str(EXAMPLES / "compositions.py"))
+    script["main"](tasks="sections,units", methods="", n=1, seed=101, model=str(model), workers=1, out=out)
+    found = json.loads(out.read_text())
+    asked = {(row["method"], row["recompute"]) for row in found["rows"]}
+    assert {(row["task"], row["n"]) for row in found["pooled"]} == {("all tasks", 2)}
+    assert {("full", None), ("naive", None), ("evidence", None), ("random", 0.15)} <= asked
+    assert asked >= {(method.name, budget) for method in script["TRIED"] for budget in script["BUDGETS"]}
+    assert len({method.name for method in script["TRIED"]}) == len(script["TRIED"])
+    assert found["meta"]["beyond_random"]["alone 0.1"].keys() == {"mean", "low", "high"}
