@@ -15,10 +15,6 @@ if TYPE_CHECKING:
     from ragcache.rag import RagCache
     from ragcache.report import Answer
 
-# docs/benchmarks/quality-reader.md: of the rows charged at most 0.30, the one nearest to full prefill on the tasks that
-# need several chunks, and no worse than the others elsewhere.
-METHOD = "prophetkv"
-RECOMPUTE: float | None = 0.30
 #: Ids in the bundled questions, some of those it gets right (how many those are: docs/benchmarks/corpus-reader.json);
 #: q151 and later are two-hop, q004, q009 and q158 are phrased as training never was.
 QUESTIONS = ("q001", "q002", "q003", "q004", "q005", "q009", "q153", "q158")
@@ -44,10 +40,10 @@ def demo(
     from ragcache.rag import BUNDLED, RagCache
 
     with ExitStack() as stack:
-        rag = stack.enter_context(RagCache.open(index or _temporary(stack), model=BUNDLED, method=METHOD))
+        rag = stack.enter_context(RagCache.open(index or _temporary(stack), model=BUNDLED))
         ingested = _ingested(rag)
         if not as_json:
-            say(f"{ingested['chunks']:,} chunks ingested in {ingested['seconds']:,.0f} s, to be read by {METHOD}\n")
+            say(f"{ingested['chunks']:,} chunks ingested in {ingested['seconds']:,.0f} s, to be read by {rag.method}\n")
         asked = [_asked(rag, question, silent=as_json) for question in _chosen()]
     right = sum(row["right"] for row in asked)
     if as_json:
@@ -82,7 +78,7 @@ def _chosen() -> "list[CorpusQuestion]":
 def _asked(rag: "RagCache", question: "CorpusQuestion", *, silent: bool) -> dict[str, Any]:
     from ragcache.evaluate.metrics import exact_match
 
-    answer = rag.ask(question.question, method=METHOD, recompute=RECOMPUTE, compare=question.id == COMPARED)
+    answer = rag.ask(question.question, compare=question.id == COMPARED)
     right = bool(exact_match(answer.text, question.accepted))
     if not silent:
         _show(question, answer, right=right)
