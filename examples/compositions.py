@@ -7,7 +7,7 @@ prefill, naive reuse, random tokens and the evidence beside them, and the table 
 
 Rows of the table can take their place, as for the default's examination on questions that no choice was made by:
 
-    python examples/compositions.py --methods auto,prophetkv --n 380 --seed 7 --workers 2 \
+    python examples/compositions.py --methods auto,prophetkv --budgets 0,0.05,0.15 --n 380 --seed 11 --workers 2 \
         --out docs/benchmarks/default-reader.json
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from ragcache_cli.bench_options import bench, known, split
+from ragcache_cli.bench_options import bench, known, numbers, split
 
 from ragcache.attend import Scaled
 from ragcache.encode import Alone, Fused, InDocument, Prefixed, Sink
@@ -39,7 +39,6 @@ from ragcache.select import (
     ValueShift,
 )
 
-BUDGETS = (0.05, 0.10, 0.15)
 ASKED = QuestionAttention(layers="all", reduce="mean")
 MIDDLE = QuestionAttention(layers=(0.5, 0.625, 0.75), reduce="mean")
 TRIED = (
@@ -75,13 +74,13 @@ TRIED = (
 STILL = (Alone(), Prefixed(), Fused(10), Fused(10, by="structure"), InDocument(), InDocument(window=128))
 
 
-def field(names: Sequence[str]) -> Iterator[Contender]:
+def field(names: Sequence[str], budgets: Sequence[float]) -> Iterator[Contender]:
     """Controls and references, and at every budget the rows named, or else every line above."""
     controls = ("full", "naive", "random", "evidence", "true-deviation")
-    yield from contenders(names, BUDGETS, (0, 1, 2, 3, 4), controls)
+    yield from contenders(names, budgets, (0, 1, 2, 3, 4), controls)
     if not names:
         yield from (Contender(Method(f"{encoder.recipe}, as it is", encoder)) for encoder in STILL)
-        yield from (Contender(method, budget) for method in TRIED for budget in BUDGETS)
+        yield from (Contender(method, budget) for method in TRIED for budget in budgets)
 
 
 def together(records: Sequence[Record]) -> list[Record]:
@@ -97,13 +96,14 @@ def beyond_random(records: Sequence[Record]) -> dict[str, Interval]:
     return {
         f"{method} {budget:g}": bootstrap([em - found["random", budget][name] for name, em in scores.items()])
         for (method, budget), scores in found.items()
-        if budget in BUDGETS and method != "random"
+        if budget is not None and method != "random"
     }
 
 
 def main(
     tasks: Annotated[str, typer.Option(help="Tasks by name, separated by commas.")] = "sections,pronouns,labels,units",
     methods: Annotated[str, typer.Option(help="Rows of the table, instead of the lines of this file.")] = "",
+    budgets: Annotated[str, typer.Option(help="Shares to recompute.")] = "0.05,0.10,0.15",
     n: Annotated[int, typer.Option(help="Questions per task.")] = 40,
     seed: Annotated[int, typer.Option(help="Of the questions.")] = 101,
     model: Annotated[str | None, typer.Option(help="Hub id or folder; else the bundled reader.")] = None,
@@ -113,7 +113,7 @@ def main(
     """Ask every composition, and write the table."""
     examples = {name: known(name, KNOWN).examples(n, seed) for name in split(tasks)}
     with bench(out.with_suffix(".jsonl"), model, "auto", 40, None, workers) as asked:
-        records = asked.answers(examples, list(field(split(methods))))
+        records = asked.answers(examples, list(field(split(methods), numbers(budgets, float))))
         gains = {name: vars(gain) for name, gain in beyond_random(records).items()}
         about = report.meta(
             **report.about_reader(asked.reader), n=n, seed=seed, tasks=list(examples), beyond_random=gains

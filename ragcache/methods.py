@@ -323,10 +323,10 @@ _ROWS = (
         "auto",
         InDocument(),
         QuestionAttention(layers="all", reduce="mean"),
-        0.05,
-        about="the default: in-document with a twentieth recomputed, as validation questions have it (ours)",
-        when="nothing else is known",
-        when_not="chunks come without documents, or their documents mislead",
+        0.0,
+        about="the default: in-document, with nothing recomputed unless a share is asked for (ours)",
+        when="nothing else is known; recompute where documents may mislead, at the price of what only they say",
+        when_not="chunks come without documents: try prophetkv",
     ),
 )
 

@@ -72,7 +72,8 @@ def test_an_interrupt_is_one_line_that_promises_a_resumption_and_exit_code_130(
         "from ragcache_cli.main import app\napp()"
     )
     index = ["--index", str(tmp_path / "index")]
-    line = [sys.executable, "-c", slow, "ingest", str(documents), "--model", str(checkpoint), "--method", "fusionrag", *index]
+    how = ["--model", str(checkpoint), "--method", "fusionrag", *index]
+    line = [sys.executable, "-c", slow, "ingest", str(documents), *how]
     with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         assert running.stdout.readline() == "saved\n"
