@@ -130,6 +130,7 @@ def choice(value: object) -> str | None:
     return f"{type(value).__name__}({', '.join(given)})"
 
 
+_EVERY_LAYER = QuestionAttention(layers="all", reduce="mean")
 _INFOFLOW = QuestionAttention(layers=(22 / 32, 23 / 32, 24 / 32, 25 / 32), reduce="norm")
 
 _ROWS = (
@@ -272,7 +273,7 @@ _ROWS = (
     Method(
         "prophetkv",
         Alone(),
-        QuestionAttention(layers="all", reduce="mean"),
+        _EVERY_LAYER,
         0.20,
         paper="2602.02579",
         about="what the question attends to, over all layers",
@@ -313,7 +314,7 @@ _ROWS = (
     Method(
         "in-document",
         InDocument(),
-        QuestionAttention(layers="all", reduce="mean"),
+        _EVERY_LAYER,
         0.15,
         about="chunks sliced from their prefilled document, then what the question attends to (ours)",
         when="chunks lean on headers, names or definitions elsewhere in their document",
@@ -322,7 +323,7 @@ _ROWS = (
     Method(
         "auto",
         InDocument(),
-        QuestionAttention(layers="all", reduce="mean"),
+        _EVERY_LAYER,
         0.0,
         about="the default: in-document, with nothing recomputed unless a share is asked for (ours)",
         when="nothing else is known; recompute where documents may mislead, at the price of what only they say",

@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from ragcache.evaluate.packed import packed_weights
 
 
+@pytest.mark.skipif(not hasattr(torch.ops.mkldnn, "_linear_pointwise"), reason="this PyTorch has no oneDNN")
 @torch.no_grad()
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("shape", [(600, 48), (3, 200, 48), (2, 48)])
