@@ -75,7 +75,7 @@ def quality(
 ) -> None:
     """Answer questions with every method and budget; write table and picture.
 
-    The controls full, naive, random, epic and heads always take part, and so do the references evidence and
+    The controls full, naive, random and epic always take part, and so do the references evidence and
     true-deviation, which know more than a method may. A run that was interrupted resumes. With --workers each process
     has one thread, unless --threads says otherwise.
 

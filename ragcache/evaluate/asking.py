@@ -14,6 +14,7 @@ from ragcache.engine import Engine
 from ragcache.evaluate.company import Kind, company, documents
 from ragcache.evaluate.contenders import Contender
 from ragcache.evaluate.metrics import exact_match, token_f1
+from ragcache.evaluate.packed import packed_weights
 from ragcache.evaluate.records import Record
 from ragcache.evaluate.tasks import Example
 from ragcache.index import Chunk, Index
@@ -71,10 +72,12 @@ def filled(job: Job, reader: Reader, embedder: Embedder, progress: Progress) -> 
     """A temporary index of a job's chunks, each once however many questions share it, and their ids by text.
 
     Each page is one document, every other chunk a document of its own. It holds every encoding that a contender loads.
+    As long as it is open, fp32 models on a CPU multiply with packed weights, whoever answers.
     """
     with (
         tempfile.TemporaryDirectory(prefix="ragcache-bench-") as folder,
         Index(folder, reader, store=LocalStore(Path(folder) / "kv", durable=False)) as index,
+        packed_weights(),
     ):
         ids = _put(job, index, progress)
         near = company(job.company, ids, documents(job.pool), embedder)

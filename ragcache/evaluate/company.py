@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragcache.bundled import corpus_path
-from ragcache.evaluate.packed import packed_weights
 from ragcache.evaluate.tasks import Example
 from ragcache.index import Neighbours
 from ragcache.retrieve import Embedder, neighbours
@@ -38,8 +37,7 @@ def company(kind: Kind, ids: Mapping[str, str], documents: Sequence[Sequence[str
 
     @cache
     def vectors() -> NDArray[np.float32]:
-        with packed_weights():  # thousands of texts
-            return embedder.embed(texts)
+        return embedder.embed(texts)
 
     @cache
     def table(count: int) -> dict[str, list[str]]:

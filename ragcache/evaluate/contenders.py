@@ -15,7 +15,7 @@ BUDGETS = (0.02, 0.05, 0.10, 0.15, 0.30)
 HEADS = Method("heads", Alone(), FirstTokens(), 0.028, about="control: chunk heads only, at most 3 % of the tokens")
 EXTRA: Mapping[str, Method] = {row.name: row for row in (HEADS, EVIDENCE, TRUE_DEVIATION)}
 """Rows that only benchmarks have."""
-CONTROLS = ("full", "naive", "random", "epic", "heads")
+CONTROLS = ("full", "naive", "random", "epic")
 REFERENCES = ("evidence", "true-deviation")
 _FIXED = (HEADS, EVIDENCE, TRUE_DEVIATION)  # their one share is their own
 

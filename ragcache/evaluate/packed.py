@@ -1,4 +1,4 @@
-"""fp32 matrix products through oneDNN, for an embedder that has thousands of texts before it.
+"""fp32 matrix products on a CPU through oneDNN, for runs of many small ones: all contenders' alike, and the embedder's.
 
 PyTorch hands a linear layer in fp32 to MKL, which on some makers' processors stays below half of what they can do.
 oneDNN, which comes with PyTorch too, does not, once weights lie in its own order. Sums are taken in another order, so
@@ -11,9 +11,9 @@ from contextlib import contextmanager
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.utils.weak import WeakIdKeyDictionary
 
-_FEW = 256  # rows: below them not worth it, since each number of rows is compiled for
+_FEW = 24  # rows: below them not worth it
+_KEPT = 1 << 30  # bytes of packed weights: a large model keeps to the plain way behind them
 
 
 @contextmanager
@@ -22,19 +22,36 @@ def packed_weights() -> Iterator[None]:
     if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):  # a build without oneDNN
         yield
         return
-    plain, packed = F.linear, WeakIdKeyDictionary()
+    plain, kept = F.linear, 0
+    packed: dict[int, tuple[Tensor, Tensor]] = {}  # by the weight's id, with the weight, so that no other gets its id
 
     def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        few = input.numel() < _FEW * input.shape[-1]
-        if few or torch.is_grad_enabled() or weight.device.type != "cpu" or weight.dtype != torch.float32:
+        nonlocal kept
+        rows = input.numel() // input.shape[-1]
+        if rows < _FEW or weight.dtype != torch.float32 or weight.device.type != "cpu" or torch.is_grad_enabled():
             return plain(input, weight, bias)
-        if weight not in packed:
-            packed[weight] = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), None)
-        found: Tensor = torch.ops.mkldnn._linear_pointwise(input, packed[weight], bias, "none", [], "")
-        return found
+        found = packed.get(id(weight))
+        if found is None:
+            if kept + weight.nbytes > _KEPT:
+                return plain(input, weight, bias)
+            kept += weight.nbytes
+            found = packed[id(weight)] = weight, torch.ops.mkldnn._reorder_linear_weight(weight.detach(), None)
+        return _product(input, found[1], bias, rows)
 
     F.linear = linear
     try:
         yield
     finally:
         F.linear = plain
+
+
+def _product(input: Tensor, weight: Tensor, bias: Tensor | None, rows: int) -> Tensor:
+    """Each number of rows is compiled for: round it up, by an eighth at most or to a block of 16."""
+    step = max(16, 1 << (rows.bit_length() - 4))
+    more = -rows % step
+    if not more:
+        found: Tensor = torch.ops.mkldnn._linear_pointwise(input, weight, bias, "none", [], "")
+        return found
+    flat = F.pad(input.reshape(rows, -1), (0, 0, 0, more))  # (rows + more, in)
+    found = torch.ops.mkldnn._linear_pointwise(flat, weight, bias, "none", [], "")
+    return found[:rows].view(*input.shape[:-1], -1)

@@ -20,6 +20,7 @@ from ragcache.errors import CorruptBlob, InvalidArgument, StorageFull
 _KEY = re.compile(r"[0-9a-f]{64}")
 _SUFFIX = ".safetensors"
 _TEMPORARY = ".tmp-"
+_AT_ONCE = 1024  # parts of one vectored write: POSIX systems' usual IOV_MAX
 
 
 def publish(path: Path, parts: Sequence[bytes | memoryview], *, durable: bool = True) -> bool:
@@ -50,8 +51,7 @@ def publish(path: Path, parts: Sequence[bytes | memoryview], *, durable: bool = 
     handle, temporary = tempfile.mkstemp(prefix=_TEMPORARY, dir=path.parent)
     try:
         try:
-            for part in parts:
-                _write(handle, part)
+            _write(handle, parts)
             if durable:
                 os.fsync(handle)
         finally:
@@ -64,10 +64,14 @@ def publish(path: Path, parts: Sequence[bytes | memoryview], *, durable: bool = 
     return won
 
 
-def _write(handle: int, part: bytes | memoryview) -> None:
-    view = memoryview(part).cast("B")
-    while len(view):  # one write moves at most 2 GiB
-        view = view[os.write(handle, view) :]
+def _write(handle: int, parts: Sequence[bytes | memoryview]) -> None:
+    views = [memoryview(part).cast("B") for part in parts]
+    while views:  # one call moves at most 2 GiB, and takes at most `_AT_ONCE` parts
+        written = os.writev(handle, views[:_AT_ONCE])
+        while views and written >= len(views[0]):
+            written -= len(views.pop(0))
+        if views:
+            views[0] = views[0][written:]
 
 
 def _link(temporary: str, path: Path) -> bool:

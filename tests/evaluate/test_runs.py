@@ -65,7 +65,7 @@ def go(
 def test_controls_take_part_unasked_and_fixed_rows_once() -> None:
     field = contenders(["cacheblend", "link0", "naive"], (0.05, 0.3), seeds=(0, 1, 2))
     counts = {name: sum(one.method.name == name for one in field) for name in [*CONTROLS, "cacheblend", "link0"]}
-    assert counts == {"full": 1, "naive": 1, "random": 6, "epic": 2, "heads": 1, "cacheblend": 2, "link0": 1}
+    assert counts == {"full": 1, "naive": 1, "random": 6, "epic": 2, "cacheblend": 2, "link0": 1}
     assert len({repr(one) for one in field}) == len(field)
 
 

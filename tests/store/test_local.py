@@ -140,7 +140,7 @@ def test_foreign_files_are_not_listed(store, key_of):
     assert list(store.list()) == [key_of(0)]
 
 
-@pytest.mark.parametrize("call", ["write", "fsync", "link"])
+@pytest.mark.parametrize("call", ["writev", "fsync", "link"])
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
 def test_a_disk_that_refuses_leaves_nothing_behind(store, key_of, monkeypatch, call, code):
     store.put_if_absent(key_of(0), [b"before"])  # and its shard's folder is made
@@ -158,8 +158,7 @@ def test_a_disk_that_refuses_leaves_nothing_behind(store, key_of, monkeypatch, c
 
 
 def test_short_writes_are_continued(store, key_of, monkeypatch):
-    write = os.write
-    monkeypatch.setattr(os, "write", lambda handle, view: write(handle, view[:3]))
+    monkeypatch.setattr(os, "writev", lambda handle, views: os.write(handle, views[0][:3]))
     store.put_if_absent(key_of(0), [b"0123456789", b"abcd"])
     assert bytes(store.get(key_of(0)).numpy()) == b"0123456789abcd"
 
@@ -223,19 +222,16 @@ def _put_all(store, contents) -> None:
         store.put_if_absent(key, parts)
 
 
-def _slowly(write):
-    def write_a_piece(handle, view) -> int:
-        time.sleep(0.0005)
-        return write(handle, view[:16384])
-
-    return write_a_piece
+def _write_a_piece(handle, views) -> int:
+    time.sleep(0.0005)
+    return os.write(handle, views[0][:16384])
 
 
 def _write_until_killed(root, contents) -> int:
     child = os.fork()
     if child == 0:
         try:
-            os.write = _slowly(os.write)  # so that kills fall into the writing
+            os.writev = _write_a_piece  # so that kills fall into the writing
             store = LocalStore(root)
             while True:
                 _put_all(store, contents)
