@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 EXTRAS := offline,bench,dev
 
-.PHONY: setup demo test check gpu-check reader bench bench-quality bench-quality-quick docs
+.PHONY: setup demo test check gpu-check reader bench bench-quality bench-quality-quick bench-default bench-rows docs
 .DEFAULT_GOAL := setup
 
 setup: $(READY)
@@ -43,8 +43,29 @@ bench-quality-quick: $(READY)
 	rm -f runs/quality-quick.jsonl
 	HF_HUB_OFFLINE=1 $(BIN)/ragcache bench quality --quick --workers 2 --out runs/quality-quick.json
 
+# What the default was examined by: questions that no choice was made by; documents that add something and that mislead;
+# its encoding against FusionRAG's on all tasks.
+bench-default: $(READY)
+	HF_HUB_OFFLINE=1 $(BIN)/python examples/compositions.py --methods auto,prophetkv --budgets 0,0.05,0.15 --n 380 --seed 11 \
+		--workers 2 --out docs/benchmarks/default-reader.json
+	HF_HUB_OFFLINE=1 $(BIN)/ragcache bench quality --tasks sections-bare,sections-misled,corpus-section-bare \
+		--methods in-document,fusionrag,prophetkv --budgets 0,0.05,0.15 --n 150 --seed 7 --workers 2 \
+		--out docs/benchmarks/documents-reader.json
+	HF_HUB_OFFLINE=1 $(BIN)/python examples/compositions.py --tasks all --methods in-document --controls full,naive,fusionrag \
+		--than fusionrag --budgets 0.05,0.15 --n 200 --seed 0 --workers 2 --out docs/benchmarks/in-document-reader.json
+
+# Every row on every task.
+ROWS := full,prefix,naive,random,epic,link0,ape,sel,cacheblend,cacheblend-v,cacheblend-gradual,droidspeak,psr,cacheclip
+ROWS := $(ROWS),prophetkv,infoflow,fusionrag,psr-fused,in-document
+bench-rows: $(READY)
+	HF_HUB_OFFLINE=1 $(BIN)/ragcache bench sweep --admission docs/benchmarks/admission-reader.json --methods $(ROWS) \
+		--budgets 0,0.05,0.15 --n 40 --seed 7 --workers 2 --out docs/benchmarks/rows-reader.json
+	HF_HUB_OFFLINE=1 $(BIN)/ragcache bench findings --only e,f,g,h,i,j --fusion-tasks sections,pronouns,labels,units \
+		--tasks sections,pronouns,labels,units,facts,needles,twohop,tracking,exceptions,corpus-section --n 50 --seed 7 \
+		--workers 2 --out docs/benchmarks/rows-findings-reader.json
+
 # The committed figures of the bundled reader.
-bench: $(READY) bench-quality
+bench: $(READY) bench-quality bench-default bench-rows
 	HF_HUB_OFFLINE=1 $(BIN)/ragcache bench corpus --methods full,naive,cacheblend,fusionrag,prophetkv --budgets 0.30 --threads 1 \
 		--out docs/benchmarks/corpus-reader.json
 	HF_HUB_OFFLINE=1 $(BIN)/ragcache bench latency --shape qwen2.5-0.5b --context 4096,8192 --methods naive,fusionrag --threads 2 \

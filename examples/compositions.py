@@ -9,6 +9,8 @@ Rows of the table can take their place, as for the default's examination on ques
 
     python examples/compositions.py --methods auto,prophetkv --budgets 0,0.05,0.15 --n 380 --seed 11 --workers 2 \
         --out docs/benchmarks/default-reader.json
+
+Every line is also held, question by question, against the row that `--than` names at the same budget.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,8 +28,8 @@ from ragcache.evaluate.contenders import Contender, contenders
 from ragcache.evaluate.metrics import Interval, bootstrap
 from ragcache.evaluate.records import Record
 from ragcache.evaluate.table import tabulate
-from ragcache.evaluate.tasks import KNOWN
-from ragcache.methods import Method
+from ragcache.evaluate.tasks import KNOWN, TASKS
+from ragcache.methods import Method, find
 from ragcache.schedule import Narrowing
 from ragcache.select import (
     Auxiliary,
@@ -74,12 +76,14 @@ TRIED = (
 STILL = (Alone(), Prefixed(), Fused(10), Fused(10, by="structure"), InDocument(), InDocument(window=128))
 
 
-def field(names: Sequence[str], budgets: Sequence[float]) -> Iterator[Contender]:
-    """Controls and references, and at every budget the rows named, or else every line above."""
-    controls = ("full", "naive", "random", "evidence", "true-deviation")
+def field(names: Sequence[str], budgets: Sequence[float], controls: Sequence[str]) -> Iterator[Contender]:
+    """Controls, and at every budget the rows named, or else every line above; every encoding as it is, too."""
     yield from contenders(names, budgets, (0, 1, 2, 3, 4), controls)
+    rows = [find(name) for name in names]
+    still = {row.encode.recipe: row.encode for row in rows if row.encode} if names else {e.recipe: e for e in STILL}
+    if 0 not in budgets:
+        yield from (Contender(Method(f"{recipe}, as it is", encoder)) for recipe, encoder in still.items())
     if not names:
-        yield from (Contender(Method(f"{encoder.recipe}, as it is", encoder)) for encoder in STILL)
         yield from (Contender(method, budget) for method in TRIED for budget in budgets)
 
 
@@ -88,22 +92,35 @@ def together(records: Sequence[Record]) -> list[Record]:
     return [replace(record, task="all tasks", id=f"{record.task} {record.id}") for record in records]
 
 
-def beyond_random(records: Sequence[Record]) -> dict[str, Interval]:
-    """Every line's exact match less that of random tokens at its budget, question by question."""
-    found: dict[tuple[str, float | None], dict[str, float]] = {}
-    for record in together(records):
-        found.setdefault((record.method, record.recompute), {})[record.id] = record.em
+def beyond(records: Sequence[Record], than: str) -> dict[str, dict[str, Interval]]:
+    """By task, every line's exact match less that of one row at its budget, or at any if it has none of its own."""
+    found: dict[str, dict[tuple[str, float | None], dict[str, float]]] = {}
+    for record in (*records, *together(records)):
+        line = found.setdefault(record.task, {}).setdefault((record.method, record.recompute), {})
+        line[record.id] = record.em
     return {
-        f"{method} {budget:g}": bootstrap([em - found["random", budget][name] for name, em in scores.items()])
-        for (method, budget), scores in found.items()
-        if budget is not None and method != "random"
+        task: {
+            f"{method} {other:g}" if budget is not None else f"{method}, against {other:g}": bootstrap(
+                [em - lines[than, other][name] for name, em in scores.items()]
+            )
+            for (method, budget), scores in lines.items()
+            for row, other in lines
+            if row == than != method and other is not None and budget in (None, other)
+        }
+        for task, lines in found.items()
     }
 
 
 def main(
-    tasks: Annotated[str, typer.Option(help="Tasks by name, separated by commas.")] = "sections,pronouns,labels,units",
+    tasks: Annotated[
+        str, typer.Option(help="Tasks by name, separated by commas, or all.")
+    ] = "sections,pronouns,labels,units",
     methods: Annotated[str, typer.Option(help="Rows of the table, instead of the lines of this file.")] = "",
     budgets: Annotated[str, typer.Option(help="Shares to recompute.")] = "0.05,0.10,0.15",
+    controls: Annotated[
+        str, typer.Option(help="Rows that take part anyway.")
+    ] = "full,naive,random,evidence,true-deviation",
+    than: Annotated[str, typer.Option(help="The row that all others are held against.")] = "random",
     n: Annotated[int, typer.Option(help="Questions per task.")] = 40,
     seed: Annotated[int, typer.Option(help="Of the questions.")] = 101,
     model: Annotated[str | None, typer.Option(help="Hub id or folder; else the bundled reader.")] = None,
@@ -111,12 +128,13 @@ def main(
     out: Annotated[Path, typer.Option(help="JSON to write; tables and picture go beside it.")] = Path("tried.json"),
 ) -> None:
     """Ask every composition, and write the table."""
-    examples = {name: known(name, KNOWN).examples(n, seed) for name in split(tasks)}
+    names = list(TASKS) if tasks == "all" else split(tasks)
+    examples = {name: known(name, KNOWN).examples(n, seed) for name in names}
     with bench(out.with_suffix(".jsonl"), model, "auto", 40, None, workers) as asked:
-        records = asked.answers(examples, list(field(split(methods), numbers(budgets, float))))
-        gains = {name: vars(gain) for name, gain in beyond_random(records).items()}
+        records = asked.answers(examples, list(field(split(methods), numbers(budgets, float), split(controls))))
+        gains = {task: {line: vars(gain) for line, gain in of.items()} for task, of in beyond(records, than).items()}
         about = report.meta(
-            **report.about_reader(asked.reader), n=n, seed=seed, tasks=list(examples), beyond_random=gains
+            **report.about_reader(asked.reader), n=n, seed=seed, tasks=list(examples), beyond={than: gains}
         )
     report.write(out, report.Result(tabulate(records), about, tabulate(together(records))))
 

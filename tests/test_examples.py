@@ -22,4 +22,4 @@ def test_compositions_are_asked_and_set_beside_their_controls(tmp_path: Path) ->
     assert {("full", None), ("naive", None), ("evidence", None), ("random", 0.15)} <= asked
     assert asked >= {(method.name, budget) for method in script["TRIED"] for budget in (0.1, 0.15)}
     assert len({method.name for method in script["TRIED"]}) == len(script["TRIED"])
-    assert found["meta"]["beyond_random"]["alone 0.1"].keys() == {"mean", "low", "high"}
+    assert found["meta"]["beyond"]["random"]["all tasks"]["alone 0.1"].keys() == {"mean", "low", "high"}

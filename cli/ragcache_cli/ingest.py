@@ -103,7 +103,7 @@ def _announcer(rag: "RagCache", methods: Sequence[str] | None) -> Callable[[str]
             waiting = False
             plan = rag.pending(methods=methods)
             note(
-                f"{plan.chunks:,} chunks are to be encoded, then once more behind their neighbours: about "
+                f"{plan.chunks:,} chunks are to be encoded, then once more behind other chunks: about "
                 f"{duration(plan.seconds)} and {size(plan.bytes)} on disk"
             )
 

@@ -131,6 +131,7 @@ class Pass:
         on_enter: EnterSink | None = None,
         first: int = 0,
         hidden: Tensor | None = None,
+        last: int | None = None,
     ) -> None:
         """Run rows of the prompt against the buffer and charge for it.
 
@@ -150,10 +151,12 @@ class Pass:
             Layer to begin at, which `hidden` enters.
         hidden : Tensor, optional
             (rows, width).
+        last : int, optional
+            Layer whose K and V end it.
         """
         plan = self._plan(
             rows, on_update, scores=scores or {}, stop_after_scores=stop_after_scores, on_enter=on_enter,
-            first=first, hidden=hidden,
+            first=first, hidden=hidden, last=last,
         )  # fmt: skip
         self.reader.forward(*self._rows(rows), self.buffer, plan)
 

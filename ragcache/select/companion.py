@@ -10,7 +10,7 @@ from torch import Tensor
 from ragcache.errors import PromptTooLong
 from ragcache.model.cost import Ledger, Shape
 from ragcache.model.passes import Pass
-from ragcache.model.plan import Slots, StopForward
+from ragcache.model.plan import Slots
 from ragcache.model.reader import Reader
 from ragcache.segments import CHUNK_END, Prompt, Segment
 from ragcache.select.mass import layer_indices
@@ -104,14 +104,6 @@ def _loaded(name: str) -> Reader:
 def _prefill(p: Pass, *, deepest: int) -> None:
     """Everything before the question, up to the keys and values of layer `deepest`."""
     context = Slots(torch.arange(int(p.question[0])))
-    if not len(context):
-        return
-
-    def stop(layer: int, key: Tensor, value: Tensor) -> None:
-        if layer == deepest:  # nobody looks at what this layer makes of them
-            p.buffer.layers[layer].reserve(key, len(context))
-            p.buffer.write(layer, Slots(context.to(key.device)), key, value)
-            raise StopForward
-
-    p.forward(context, on_update=stop)
-    p.fresh[context] = False
+    if len(context):
+        p.forward(context, last=deepest)  # nobody looks at what that layer makes of them
+        p.fresh[context] = False

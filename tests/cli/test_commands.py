@@ -121,9 +121,9 @@ def test_a_fused_encoding_says_its_price_before_it_starts(
     run: Run, tmp_path: Path, documents: Path, checkpoint: Path
 ) -> None:
     shown = run("ingest", documents, "--index", tmp_path / "index", "--model", checkpoint, "--method", "fusionrag")
-    assert "3 chunks are to be encoded, then once more behind their neighbours: about" in shown.stderr
+    assert "3 chunks are to be encoded, then once more behind other chunks: about" in shown.stderr
     again = run("ingest", documents, "--index", tmp_path / "index")
-    assert "behind their neighbours" not in again.stderr, "nothing is left to encode"
+    assert "behind other chunks" not in again.stderr, "nothing is left to encode"
 
 
 def test_the_first_method_of_a_new_index_is_its_own(
