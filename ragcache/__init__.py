@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ragcache.model.reader import Reader
     from ragcache.rag import RagCache
     from ragcache.report import Answer, CacheReport, IngestReport
+    from ragcache.written import Message
 
 # Loaded on first use, so that `ragcache --help` does not wait for torch.
 _HOMES = {
@@ -27,6 +28,7 @@ _HOMES = {
     "Engine": "engine",
     "Index": "index",
     "IngestReport": "report",
+    "Message": "written",
     "Method": "methods",
     "RagCache": "rag",
     "RagCacheError": "errors",
@@ -41,6 +43,7 @@ __all__ = [
     "Engine",
     "Index",
     "IngestReport",
+    "Message",
     "Method",
     "RagCache",
     "RagCacheError",

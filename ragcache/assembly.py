@@ -86,32 +86,44 @@ class Assembly:
         setattr(self.ms, stage, getattr(self.ms, stage) + self.now() - began)
 
     def _load(self, encoder: Encoder) -> None:
-        prefix = self.index.prefix()
-        for segment, (kv, key) in enumerate(zip(prefix.kvs, prefix.keys, strict=True)):
-            self.found[segment] = Loaded(kv, key, "system prefix", exact=True)
-        before: tuple[str, ...] | None = prefix.keys
-        for segment, chunk in zip(self.prompt.chunks(), self.chunks, strict=True):
+        chunks = dict(zip(self.prompt.chunks(), self.chunks, strict=True))
+        before: tuple[str, ...] | None = self._prefix()
+        for number, segment in enumerate(self.prompt.segments):
             began = self.now()
-            found = self._found(segment, chunk, encoder, before)
-            self.found[segment] = found
-            # Exactness is a chain: one inexact or unknown chunk, and nothing behind it is exact.
-            before = (*before, found.key) if before is not None and found.exact else None
-            self._chunk_ms[segment] = self.now() - began
+            if number in chunks:
+                found = self.found[number] = self._found(number, chunks[number], encoder, before)
+                # Exactness is a chain: one inexact, unknown or shortened chunk, and nothing behind it is exact.
+                whole = found.exact and len(segment) == len(chunks[number].segment)
+                before = (*before, found.key) if before is not None and whole else None
+                self._chunk_ms[number] = self.now() - began
+            elif number not in self.found and segment:
+                before = None
+
+    def _prefix(self) -> tuple[str, ...]:
+        """Find the system prefix's KV, if the prompt begins with it; its key, behind which other KV may be exact."""
+        own = self.index.prefix_segment.token_ids
+        if self.prompt.segments[0].token_ids != own:
+            return ()  # nothing yet; the first fresh segment ends the chain
+        prefix = self.index.prefix()
+        for kv, key in zip(prefix.kvs, prefix.keys, strict=True):
+            self.found[0] = Loaded(kv, key, "system prefix", exact=True)
+        return prefix.keys
 
     def _found(self, segment: int, chunk: Chunk, encoder: Encoder, before: tuple[str, ...] | None) -> Loaded:
         found = self.index.load(chunk, encoder, before)
-        if found.kv is None:
-            return replace(found, kv=self._made(chunk, encoder, found.reason))
-        return replace(found, exact=found.exact and found.kv.start == self.prompt.starts[segment])
+        exact = found.exact and found.kv is not None and found.kv.start == self.prompt.starts[segment]
+        size = len(self.prompt.segments[segment])
+        kv = self._made(chunk, encoder, found.reason, size) if found.kv is None else found.kv
+        return replace(found, kv=kv.first(size) if kv is not None and len(kv) > size else kv, exact=exact)
 
-    def _made(self, chunk: Chunk, encoder: Encoder, reason: str) -> ChunkKV | None:
-        """A missing KV, computed now; None where the encoder would not use it here and the text stays fresh."""
+    def _made(self, chunk: Chunk, encoder: Encoder, reason: str, size: int) -> ChunkKV | None:
+        """A missing KV, computed now for its first `size` tokens; None where the encoder would not use it here."""
         if encoder.exact_only:
             return None
         kv = self.index.make(chunk, encoder)
         self.ledger.charge(torch.arange(encoder.thrown), self.reader.layers, selectable=0)
         self.ledger.charge(
-            torch.arange(kv.start, kv.start + len(kv)), self.reader.layers, selectable=len(kv)
+            torch.arange(kv.start, kv.start + len(kv)), self.reader.layers, selectable=size
         )
         self.computed[chunk.id] = reason
         return kv
@@ -122,7 +134,7 @@ class Assembly:
         return ChunkReport(
             id=chunk.id,
             source=chunk.source,
-            tokens=len(chunk.segment),
+            tokens=len(self.prompt.segments[segment]),
             cache="miss" if not loaded else "exact" if found.exact else "hit",
             reason=self.computed.get(chunk.id, found.reason),
             left=found.left,

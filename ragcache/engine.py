@@ -1,9 +1,8 @@
 """Engine: answers a question over chunks with a method; the only place where the axes meet."""
 
-import itertools
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -14,70 +13,14 @@ from ragcache.errors import InvalidArgument, MissingEncoding, PromptTooLong
 from ragcache.index import Chunk, Index
 from ragcache.methods import DEFAULT_METHOD, Method
 from ragcache.model.cost import Ledger, Shape
-from ragcache.model.decode import Sampling, Step, decode, pieces
+from ragcache.model.decode import Sampling, Step
 from ragcache.model.passes import Pass
 from ragcache.model.reader import Reader
-from ragcache.report import Answer, CacheReport, Comparison, Source, Timings, Tokens
-from ragcache.segments import Prompt
+from ragcache.report import Answer, CacheReport, Comparison, Timings, Tokens
+from ragcache.segments import Frame, Prompt
 from ragcache.select import Selector
-
-
-@dataclass(frozen=True, eq=False)
-class Prefilled:
-    """A prompt ready to be answered.
-
-    Attributes
-    ----------
-    prompt : Prompt
-        What was prefilled.
-    logits : Tensor
-        (vocabulary,) fp32, of the first token.
-    step : callable
-        Forwards one more token.
-    follow : callable or None
-        Forwards a draft of what comes next: how many of its tokens greedy decoding says too, and the logits behind
-        those; None for full prefill, the baseline, which takes every step.
-    report : CacheReport
-        What it was made from.
-    recomputed : Tensor
-        (slots,) bool: reused tokens that were computed again.
-    passed : Pass or None
-        The buffer as it stands behind the prompt, and what it was made with; None for full prefill.
-    """
-
-    prompt: Prompt
-    logits: Tensor
-    step: Step
-    follow: "Follow | None"
-    report: CacheReport
-    recomputed: Tensor
-    passed: Pass | None
-
-
-#: Takes a draft of the answer's next tokens; gives how many of them hold, and the logits behind those.
-Follow = Callable[[Sequence[int]], tuple[int, Tensor]]
-
-
-class _Ahead:
-    """What comes behind a prompt, from our buffer."""
-
-    def __init__(self, p: Pass, logits: Tensor) -> None:
-        self._pass = p
-        self._logits = logits
-        self._count = 0
-
-    def step(self, token: int) -> Tensor:
-        """Forward one more token."""
-        self._count += 1
-        return self._pass.append([token], self._count - 1)[-1]
-
-    def follow(self, draft: Sequence[int]) -> tuple[int, Tensor]:
-        """Forward what a draft says next, and keep what greedy decoding says too."""
-        rows = torch.cat([self._logits[None], self._pass.append(draft, self._count)])  # (tokens + 1, vocabulary)
-        said = rows.argmax(-1).tolist()
-        kept = next((i for i, token in enumerate(draft) if said[i] != token), len(draft))
-        self._count, self._logits = self._count + kept, rows[kept]
-        return kept, self._logits
+from ragcache.stream import Ahead, Prefilled, Stream
+from ragcache.written import Matcher, Message, Written
 
 
 class Engine:
@@ -95,6 +38,7 @@ class Engine:
         self.reader = reader
         self.index = index
         self._shape = Shape.of(reader)
+        self._matcher = Matcher(index)
 
     def answer(
         self,
@@ -144,7 +88,7 @@ class Engine:
         recompute: float | None = None,
         sampling: Sampling | None = None,
         drafts: Sequence[Sequence[int]] = (),
-    ) -> "Stream":
+    ) -> Stream:
         """The same, piece by piece: iterate for the text, then read `.answer`.
 
         Token ids of answers that may well come are `drafts`: one that does costs a single forward, not one per token.
@@ -156,7 +100,49 @@ class Engine:
         prefilled = self.prefill(
             question, known, method=method, recompute=recompute, max_new_tokens=sampling.max_new_tokens
         )
-        return Stream(self, question, known, prefilled, sampling, began, drafts)
+        return Stream(self.reader, question, known, prefilled, sampling, began, drafts)
+
+    def complete(
+        self,
+        prompt: str | Sequence[Message],
+        *,
+        method: str | Method = DEFAULT_METHOD,
+        recompute: float | None = None,
+        sampling: Sampling | None = None,
+    ) -> Stream:
+        """Continue a prompt that somebody else wrote, with the index's KV for every chunk that is found in it.
+
+        Parameters
+        ----------
+        prompt : str or sequence of Message
+            A string is continued as it is; messages go through the model's chat template. Chunks are those that a
+            message names, those in `<chunk>` blocks, and all known ones that stand anywhere; the rest is prefilled.
+        method, recompute, sampling
+            As in `answer`.
+
+        Raises
+        ------
+        InvalidArgument
+            If the prompt is blank, or the method or share is not one.
+        PromptTooLong
+            If the prompt and the answer do not fit the model.
+        MissingEncoding
+            If the index holds KV, but none that the method loads.
+        UnsupportedModel
+            If the model's chat template refuses the messages.
+        """
+        sampling = sampling or Sampling()
+        row = methods.find(method)
+        began = time.perf_counter()
+        self.check_encoding(row)
+        written = self._matcher.read(prompt)
+        chunks, taken = written.chunks, (time.perf_counter() - began) * 1e3
+        prefilled = self.prefill(
+            "", chunks, method=row, recompute=recompute, max_new_tokens=sampling.max_new_tokens, written=written
+        )
+        ms = prefilled.report.ms
+        ms.match, ms.first_token, ms.total = taken, ms.first_token + taken, ms.total + taken
+        return Stream(self.reader, written.question, chunks, prefilled, sampling, began)
 
     def prefill(
         self,
@@ -166,14 +152,15 @@ class Engine:
         method: str | Method = DEFAULT_METHOD,
         recompute: float | None = None,
         max_new_tokens: int = 1,
+        written: Written | None = None,
     ) -> Prefilled:
-        """Everything up to the first token's logits."""
+        """Everything up to the first token's logits; of a prompt that was written elsewhere, if one is given."""
         row = methods.find(method)
         budget = row.budget(recompute)
-        if not question.strip():
+        if written is None and not question.strip():
             raise InvalidArgument("the question is blank; ask something")
         began = time.perf_counter()
-        work = self._laid_out(row, question, chunks)
+        work = self._laid_out(row, question, chunks, written or self.index.template)
         prompt = work.prompt
         self._check_length(prompt, max_new_tokens)
         p, follow = None, None
@@ -192,15 +179,15 @@ class Engine:
                 logits = row.schedule.logits(scores, rows, budget, p)
             recomputed = p.recomputed
             recomputed[rows] = True
-            ahead = _Ahead(p, logits)
+            ahead = Ahead(p, logits)
             step, follow = ahead.step, ahead.follow
 
         work.ms.first_token = work.ms.total = work.now() - began * 1e3
         nominal = None if row.recompute is None else budget
-        report = self._report(row.name, nominal, work, recomputed)
+        report = self._report(row.name, nominal, work, recomputed, written.notes if written else ())
         return Prefilled(prompt, logits, step, follow, report, recomputed, p)
 
-    def _laid_out(self, row: Method, question: str, chunks: Sequence[Chunk]) -> Assembly:
+    def _laid_out(self, row: Method, question: str, chunks: Sequence[Chunk], frame: Frame) -> Assembly:
         """The prompt as the method arranges it, with what looking at it has cost."""
         by_id = {chunk.id: chunk for chunk in chunks}
         ledger, ms, computed = Ledger(self._shape), Timings(), dict[str, str]()
@@ -216,7 +203,7 @@ class Engine:
 
         segments = [chunk.segment for chunk in chunks]
         return assembly(
-            row.layout.place(self.index.template, self.index.prefix_segment, segments, question, look)
+            row.layout.place(frame, self.index.prefix_segment, segments, question, look)
         )
 
     def _stock(self, work: Assembly) -> tuple[Tensor, Step]:
@@ -235,7 +222,9 @@ class Engine:
             return torch.full((len(p.prompt),), float("-inf"))
         return select.scores(p)
 
-    def _report(self, name: str, recompute: float | None, work: Assembly, recomputed: Tensor) -> CacheReport:
+    def _report(
+        self, name: str, recompute: float | None, work: Assembly, recomputed: Tensor, notes: tuple[str, ...]
+    ) -> CacheReport:
         chunks, layers, ledger = work.reports(recomputed), self.reader.layers, work.ledger
         context = sum(chunk.tokens for chunk in chunks)
         selectable = sum(
@@ -258,6 +247,7 @@ class Engine:
             charged=ledger.token_layers / (selectable * layers) if selectable else 0.0,
             charged_flops=ledger.flops / full,
             ms=work.ms,
+            notes=notes,
         )
 
     def _compared(
@@ -299,84 +289,3 @@ class Engine:
                 f"{self.reader.name} takes {self.reader.limit:,}; ask with a smaller --top-k, or ingest with a "
                 "smaller --chunk-tokens"
             )
-
-
-class Stream:
-    """An answer being written: iterate for its pieces, then read `answer`."""
-
-    def __init__(
-        self,
-        engine: Engine,
-        question: str,
-        chunks: Sequence[Chunk],
-        prefilled: Prefilled,
-        sampling: Sampling,
-        began: float,
-        drafts: Sequence[Sequence[int]] = (),
-    ) -> None:
-        self._engine = engine
-        self._question = question
-        self._chunks = chunks
-        self._prefilled = prefilled
-        self._sampling = sampling
-        self._began = began
-        self._drafts = drafts
-        self._text: list[str] = []
-        self._ids: list[int] = []
-        self._pieces = self._written()  # one decode, however often the stream is iterated
-
-    def __iter__(self) -> Iterator[str]:
-        return self._pieces
-
-    def _written(self) -> Iterator[str]:
-        reader, ready, sampling = self._engine.reader, self._prefilled, self._sampling
-        said, logits = self._followed()
-        tokens = decode(
-            ready.step, logits, [*ready.prompt.token_ids, *said],
-            replace(sampling, max_new_tokens=sampling.max_new_tokens - len(said)), reader.stop_ids,
-        )  # fmt: skip
-        for piece in pieces(itertools.chain(said, tokens), reader.tokenizer, self._sampling.stop, self._ids):
-            self._text.append(piece)
-            yield piece
-        ready.report.ms.total = (time.perf_counter() - self._began) * 1e3
-
-    def _followed(self) -> tuple[Sequence[int], Tensor]:
-        """What greedy decoding says of drafts, each taken where it says all that was said so far, and the logits."""
-        ready, sampling = self._prefilled, self._sampling
-        said: tuple[int, ...] = ()
-        logits = ready.logits
-        if ready.follow is None or sampling.temperature or sampling.repetition_penalty != 1:
-            return said, logits
-        drafts = [tuple(draft[: sampling.max_new_tokens - 1]) for draft in self._drafts]
-        while True:
-            begun = (*said, int(logits.argmax()))
-            draft = next((one for one in drafts if one[: len(begun)] == begun), None)
-            if draft is None:
-                return said, logits
-            count, logits = ready.follow(draft[len(said) :])
-            said = draft[: len(said) + count]
-
-    @property
-    def report(self) -> CacheReport:
-        """What the answer is made from; complete before its first piece."""
-        return self._prefilled.report
-
-    @property
-    def logits(self) -> Tensor:
-        """Of the first token, (vocabulary,) fp32."""
-        return self._prefilled.logits
-
-    @property
-    def answer(self) -> Answer:
-        """The whole answer; reads the rest of the stream first."""
-        for _ in self:
-            pass
-        sources = tuple(Source(chunk.id, chunk.source, chunk.text, chunk.score) for chunk in self._chunks)
-        return Answer(
-            text="".join(self._text).strip(),
-            question=self._question,
-            model=self._engine.reader.name,
-            sources=sources,
-            report=self._prefilled.report,
-            token_ids=tuple(self._ids),
-        )

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from ragcache import methods
 from ragcache.encode import Encoder
-from ragcache.engine import Engine, Stream
+from ragcache.engine import Engine
 from ragcache.errors import EmptyIndex, InvalidArgument
 from ragcache.index import Chunk, Index
 from ragcache.ingest import Ingestion, Progress
@@ -19,6 +19,7 @@ from ragcache.model.reader import Reader
 from ragcache.report import Answer, IngestPlan, IngestReport
 from ragcache.retrieve import DEFAULT_EMBEDDER, Embedder, Vectors
 from ragcache.store import Catalog
+from ragcache.stream import Stream
 
 BUNDLED = "bundled"
 CHUNK_TOKENS, TOP_K = 256, 5

@@ -53,9 +53,13 @@ class Tokens:
 
 @dataclass
 class Timings:
-    """Milliseconds per stage. `first_token` runs from the end of retrieval to the first token's logits."""
+    """Milliseconds per stage. `first_token` runs from the end of retrieval to the first token's logits.
+
+    `match` is spent on finding known chunks in a prompt that somebody else wrote.
+    """
 
     retrieve: float = 0.0
+    match: float = 0.0
     load: float = 0.0
     place: float = 0.0
     select: float = 0.0

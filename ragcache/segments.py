@@ -5,12 +5,13 @@ it stands and nothing is ever tokenised across a border. Text that comes from do
 cannot become a special token.
 """
 
+import copy
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, chain, pairwise
-from typing import Any
+from typing import Any, Protocol
 
 from ragcache.errors import UnsupportedModel
 
@@ -87,6 +88,13 @@ class Prompt:
         return [i for i, segment in enumerate(self.segments) if segment.chunk is not None]
 
 
+class Frame(Protocol):
+    """What stands around a prompt's chunks."""
+
+    def prompt(self, chunks: Sequence[Segment], question: str, *, prefix: Segment | None = None) -> Prompt:
+        """A prompt of these chunks, in the order given."""
+
+
 class Template:
     """Turns chunks and a question into a `Prompt`, the way the model was trained to be asked.
 
@@ -105,11 +113,13 @@ class Template:
 
     def __init__(self, tokenizer: Any, system: str = SYSTEM) -> None:
         self._tokenizer = tokenizer
+        # Whether text may become special tokens is a switch on the tokenizer itself, and other threads are using it.
+        self._marking = copy.deepcopy(tokenizer)
         self._guard = _markup_pattern(tokenizer)
-        before, between, after = _rendered(tokenizer, system)
-        self.prefix = Segment(self._markup(before), before)
+        before, between, after = _rendered(self._marking, system)
+        self.prefix = self.markup(before)
         self._before_question = between
-        self._suffix = Segment(self._markup(after), after)
+        self._suffix = self.markup(after)
 
     def chunk(self, text: str, chunk: str) -> Segment:
         """One chunk as a segment; its end belongs to it."""
@@ -142,14 +152,38 @@ class Template:
         inside = (match.start() + 1 for match in self._guard.finditer(text)) if self._guard else ()
         cuts = [0, *inside, len(text)]
         pieces = [text[start:end] for start, end in pairwise(cuts) if start < end]
-        return tuple(token for piece in pieces for token in self._encode(piece, split_special_tokens=True))
+        return tuple(token for piece in pieces for token in _ids(self._tokenizer, piece, split_special_tokens=True))
 
-    def _markup(self, text: str) -> tuple[int, ...]:
-        return tuple(self._encode(text))
+    @property
+    def beginning(self) -> Segment:
+        """The token that the model expects at the beginning of a text, if it does."""
+        return self.markup(_leading_bos(self._marking))
 
-    def _encode(self, text: str, **options: bool) -> list[int]:
-        ids: list[int] = self._tokenizer(text, add_special_tokens=False, verbose=False, **options)["input_ids"]
-        return ids
+    def markup(self, text: str) -> Segment:
+        """What a chat template wrote, where special tokens are meant as such."""
+        return Segment(tuple(_ids(self._marking, text)), text)
+
+    def conversation(self, messages: Sequence[Mapping[str, str]]) -> str:
+        """Messages as the chat template writes them, open for the model's answer.
+
+        Where it has no place for a system message, that stands in the one behind it.
+
+        Parameters
+        ----------
+        messages : sequence of mapping
+            With `role` and `content`, no content part of another; the first may be the system's.
+
+        Raises
+        ------
+        UnsupportedModel
+            If the template refuses them.
+        """
+        return _conversation(self._marking, messages)
+
+
+def _ids(tokenizer: Any, text: str, **options: bool) -> list[int]:
+    ids: list[int] = tokenizer(text, add_special_tokens=False, verbose=False, **options)["input_ids"]
+    return ids
 
 
 def _markup_pattern(tokenizer: Any) -> re.Pattern[str] | None:
@@ -162,11 +196,7 @@ def _markup_pattern(tokenizer: Any) -> re.Pattern[str] | None:
 def _rendered(tokenizer: Any, system: str) -> tuple[str, str, str]:
     """Text before the chunks, between chunks and question, and after the question."""
     user = BEFORE_CHUNKS + _CHUNKS + BEFORE_QUESTION + _QUESTION
-    if getattr(tokenizer, "chat_template", None):
-        text = _with_system(tokenizer, system, user)
-    else:
-        bos = _leading_bos(tokenizer)
-        text = f"{bos}{system}\n\n{user}\nAnswer:"
+    text = _conversation(tokenizer, [{"role": "system", "content": system}, {"role": "user", "content": user}])
     before, *rest = re.split(f"{_CHUNKS}|{_QUESTION}", text)
     if len(rest) != 2 or text.index(_CHUNKS) > text.index(_QUESTION):
         raise UnsupportedModel(
@@ -176,22 +206,36 @@ def _rendered(tokenizer: Any, system: str) -> tuple[str, str, str]:
     return before, rest[0], rest[1]
 
 
-def _with_system(tokenizer: Any, system: str, user: str) -> str:
-    """Render with a system turn; where the template has none, put the system text before the user's."""
+def _conversation(tokenizer: Any, messages: Sequence[Mapping[str, str]]) -> str:
+    """Messages through the chat template; where it has no system turn, the system's words stand before the user's."""
     from jinja2.exceptions import TemplateError
 
+    if not getattr(tokenizer, "chat_template", None):
+        return _leading_bos(tokenizer) + _unadorned(messages)
+    text, refused = "", None
     try:
-        text = _render(tokenizer, [{"role": "system", "content": system}, {"role": "user", "content": user}])
-    except TemplateError:
-        text = ""
-    if system in text and text.count(_CHUNKS) == 1:
-        return text
-    return _render(tokenizer, [{"role": "user", "content": f"{system}\n\n{user}"}])
+        text = _render(tokenizer, messages)
+    except TemplateError as error:
+        refused = error
+    first, *rest = messages
+    lost = any(text.count(message["content"].strip()) != 1 for message in messages)
+    if lost and first["role"] == "system" and rest:
+        merged = {**rest[0], "content": f"{first['content']}\n\n{rest[0]['content']}"}
+        return _conversation(tokenizer, [merged, *rest[1:]])
+    if refused is not None:
+        raise UnsupportedModel(f"the model's chat template refuses these messages: {refused}") from refused
+    return text
 
 
-def _render(tokenizer: Any, messages: list[dict[str, str]]) -> str:
+def _unadorned(messages: Sequence[Mapping[str, str]]) -> str:
+    """A conversation with a model that was never taught one."""
+    texts = [("\nAnswer: " if m["role"] == "assistant" else "\n\n") + m["content"] for m in messages]
+    return "".join(texts).removeprefix("\n\n") + "\nAnswer:"
+
+
+def _render(tokenizer: Any, messages: Sequence[Mapping[str, str]]) -> str:
     rendered = tokenizer.apply_chat_template(
-        messages, tokenize=False, add_generation_prompt=True, enable_thinking=False
+        [dict(message) for message in messages], tokenize=False, add_generation_prompt=True, enable_thinking=False
     )
     return str(rendered)
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from twin import _masks
 
 from ragcache.encode import Encoder
-from ragcache.engine import Engine, Prefilled
+from ragcache.engine import Engine
 from ragcache.errors import InvalidArgument
 from ragcache.index import Chunk, Index
 from ragcache.methods import Method
@@ -23,6 +23,7 @@ from ragcache.model.decode import Sampling
 from ragcache.report import Answer
 from ragcache.segments import Prompt
 from ragcache.store import LocalStore
+from ragcache.stream import Prefilled
 
 LAYERS = 4
 ARCHITECTURES = {"llama": {}, "qwen3": {}, "gemma3": {"layer_types": HYBRID[:2] * (LAYERS // 2)}}

@@ -10,11 +10,12 @@ from dense import stale
 from staged import QUESTION, make
 from torch import Tensor
 
-from ragcache.engine import Engine, Prefilled
+from ragcache.engine import Engine
 from ragcache.index import Chunk
 from ragcache.methods import Method
 from ragcache.model.reader import Reader
 from ragcache.segments import Prompt
+from ragcache.stream import Prefilled
 
 
 @dataclass(frozen=True)

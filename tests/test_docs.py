@@ -5,7 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from staged import QUESTION, make
+from staged import QUESTION, TEXTS, make
 
 from ragcache.methods import METHODS, Method
 from ragcache.model.reader import Reader
@@ -35,6 +35,18 @@ def test_the_examples_of_adding_a_method_run(tmp_path: Path, reader: Reader) -> 
     row = Method("last", METHODS["naive"].encode, names["LastTokens"](), 0.2)
     report = engine.prefill(QUESTION, chunks, method=row).report
     assert report.tokens.recomputed == pytest.approx(0.2 * report.tokens.context, abs=1)
+
+
+def test_the_example_of_a_prompt_of_one_s_own_runs(
+    tmp_path: Path, reader: Reader, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine, _ = make(tmp_path, reader, "auto")
+    [block] = blocks("your-own-prompt.md")
+    names = {"rag": SimpleNamespace(engine=engine), "notes": f"{TEXTS[2]}\n\n{TEXTS[0]}", "question": QUESTION}
+    exec(block, names)
+    assert [chunk.source for chunk in names["answer"].report.chunks] == ["doc2", "doc0"]  # type: ignore[attr-defined]
+    assert capsys.readouterr().out
+    assert len(engine.complete(names["conversation"]).report.chunks) == 2  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

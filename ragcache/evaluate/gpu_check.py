@@ -23,13 +23,14 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ragcache.bundled import reader_path
 from ragcache.encode import Alone
-from ragcache.engine import Engine, Prefilled
+from ragcache.engine import Engine
 from ragcache.errors import RagCacheError
 from ragcache.evaluate.contenders import contenders
 from ragcache.evaluate.latency import SHAPES, measure, random_reader, random_texts
 from ragcache.evaluate.report import hardware, meta
 from ragcache.index import Index
 from ragcache.model.reader import Reader
+from ragcache.stream import Prefilled
 
 SECONDS = 540.0  # for everything
 METHODS = ("naive", "cacheblend", "fusionrag")

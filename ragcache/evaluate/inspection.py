@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ragcache.encode import Encoder
-from ragcache.engine import Engine, Prefilled
+from ragcache.engine import Engine
 from ragcache.errors import InvalidArgument
 from ragcache.evaluate.asking import Asked, Job, Progress, filled, silent
 from ragcache.evaluate.contenders import Contender
@@ -24,6 +24,7 @@ from ragcache.model.reader import Reader
 from ragcache.report import Answer
 from ragcache.retrieve import Embedder
 from ragcache.segments import Prompt
+from ragcache.stream import Prefilled
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from ragcache.layout.overlapped import overlapped
 from ragcache.layout.protocol import Look
 from ragcache.model.passes import Pass
 from ragcache.schedule.ranking import top
-from ragcache.segments import Prompt, Segment, Template
+from ragcache.segments import Frame, Prompt, Segment
 from ragcache.select import QuestionAttention, Selector
 
 
@@ -34,15 +34,15 @@ class BestLast:
     share: float = 0.15
 
     def place(
-        self, template: Template, prefix: Segment, chunks: Sequence[Segment], question: str, look: Look
+        self, frame: Frame, prefix: Segment, chunks: Sequence[Segment], question: str, look: Look
     ) -> Prompt:
         """Best last; chunks that are equally good stay in the order of retrieval."""
-        prompt = template.prompt(chunks, question, prefix=prefix)
+        prompt = frame.prompt(chunks, question, prefix=prefix)
         if len(chunks) < 2:
             return prompt
         density = self._density(look(overlapped(prompt)))
         order = sorted(range(len(chunks)), key=density.__getitem__)
-        return template.prompt([chunks[i] for i in order], question, prefix=prefix)
+        return frame.prompt([chunks[i] for i in order], question, prefix=prefix)
 
     def _density(self, p: Pass) -> list[float]:
         """Each chunk's share of tokens among the best."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ragcache.layout.protocol import Look
-from ragcache.segments import Prompt, Segment, Template
+from ragcache.segments import Frame, Prompt, Segment
 
 
 @dataclass(frozen=True)
@@ -16,10 +16,10 @@ class Overlapped:
     """
 
     def place(
-        self, template: Template, prefix: Segment, chunks: Sequence[Segment], question: str, look: Look
+        self, frame: Frame, prefix: Segment, chunks: Sequence[Segment], question: str, look: Look
     ) -> Prompt:
         """Chunks in the order given; slots, and with them causality, as ever."""
-        return overlapped(template.prompt(chunks, question, prefix=prefix))
+        return overlapped(frame.prompt(chunks, question, prefix=prefix))
 
 
 def overlapped(prompt: Prompt) -> Prompt:

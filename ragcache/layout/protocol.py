@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from ragcache.model.passes import Pass
-from ragcache.segments import Prompt, Segment, Template
+from ragcache.segments import Frame, Prompt, Segment
 
 #: Fills a scratch buffer for a prompt, with what the method loads; what is computed over it is charged to the answer.
 Look = Callable[[Prompt], Pass]
@@ -14,6 +14,6 @@ class Layout(Protocol):
     """Arranges system prefix, chunks and question into a prompt."""
 
     def place(
-        self, template: Template, prefix: Segment, chunks: Sequence[Segment], question: str, look: Look
+        self, frame: Frame, prefix: Segment, chunks: Sequence[Segment], question: str, look: Look
     ) -> Prompt:
         """The prompt, chunks given in the order of retrieval."""

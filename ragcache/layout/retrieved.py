@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragcache.layout.protocol import Look
-from ragcache.segments import Prompt, Segment, Template
+from ragcache.segments import Frame, Prompt, Segment
 
 
 @dataclass(frozen=True)
@@ -12,7 +12,7 @@ class Retrieved:
     """Most similar chunk first, positions equal to slots."""
 
     def place(
-        self, template: Template, prefix: Segment, chunks: Sequence[Segment], question: str, look: Look
+        self, frame: Frame, prefix: Segment, chunks: Sequence[Segment], question: str, look: Look
     ) -> Prompt:
         """Prefix, chunks as given, question."""
-        return template.prompt(chunks, question, prefix=prefix)
+        return frame.prompt(chunks, question, prefix=prefix)

@@ -40,6 +40,12 @@ class ChunkKV:
     def __len__(self) -> int:
         return len(self.token_ids)
 
+    def first(self, tokens: int) -> "ChunkKV":
+        """The same of its first tokens only, which know nothing of those behind them."""
+        layers = tuple(layer[:, :, :tokens] for layer in self.layers)
+        extras = {name: extra[:tokens] for name, extra in self.extras.items()}
+        return ChunkKV(layers, self.start, self.token_ids[:tokens], extras)
+
     @property
     def nbytes(self) -> int:
         """Bytes of all tensors."""

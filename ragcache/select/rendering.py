@@ -2,7 +2,6 @@
 
 import copy
 import threading
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -10,7 +9,7 @@ from weakref import WeakKeyDictionary
 from torch import Tensor
 
 from ragcache.model.reader import Reader
-from ragcache.segments import BEFORE_QUESTION, CHUNK_END, Prompt, Segment, Template
+from ragcache.segments import BEFORE_CHUNKS, BEFORE_QUESTION, CHUNK_END, Prompt, Segment, Template
 from ragcache.select.offsets import spans
 
 
@@ -45,10 +44,10 @@ class Rendering:
         """
         with self._lock:
             front, question = asked.segments[: asked.question], asked.segments[asked.question]
-            prefix = (self._template.prefix,) if front and front[0].chunk is None else ()
-            body = [self._segment(segment) for segment in front[len(prefix) :]]
-            if _ids([*prefix, *body, self._plain(question)]) == _ids([*front, question]):
+            if all(map(self._reads, (*front, question))):
                 return replace(asked, positions=None), None
+            house = front[:1] if front and front[0].text.endswith(BEFORE_CHUNKS) else ()
+            body = [self._segment(segment) for segment in front[len(house) :]]
             words = question.text.removeprefix(BEFORE_QUESTION)
             prompt = Prompt((self._template.prefix, *body, *self._template.question(words)), question=len(body) + 1)
             return prompt, tuple(self._spans(prompt.segments[i]) for i in prompt.chunks())
@@ -56,10 +55,14 @@ class Rendering:
     def _segment(self, segment: Segment) -> Segment:
         if segment.chunk is not None:
             return self._template.chunk(segment.text, segment.chunk)
-        return self._plain(segment)
-
-    def _plain(self, segment: Segment) -> Segment:
         return Segment(self._template.plain(segment.text), segment.text)
+
+    def _reads(self, segment: Segment) -> bool:
+        """Whether the tokenizer gives the segment's ids; of a chunk that was cut, those that are left."""
+        own = self._segment(segment).token_ids
+        if segment.chunk is not None:
+            return own[: len(segment)] == segment.token_ids
+        return segment.token_ids in (own, self._template.markup(segment.text).token_ids)
 
     def _spans(self, chunk: Segment) -> Tensor:
         return spans(self._tokenizer, chunk.text + CHUNK_END, chunk.token_ids)
@@ -75,7 +78,3 @@ def rendering(reader: Reader) -> Rendering:
         if reader not in _renderings:
             _renderings[reader] = Rendering(reader.tokenizer)
         return _renderings[reader]
-
-
-def _ids(segments: Sequence[Segment]) -> list[tuple[int, ...]]:
-    return [segment.token_ids for segment in segments]

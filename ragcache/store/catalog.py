@@ -72,6 +72,7 @@ class Catalog:
         self.path = Path(path)
         self._sync = "FULL" if durable else "OFF"
         self._lock = RLock()
+        self._edition = 0  # of what this connection wrote; SQLite itself counts the others'
         self._connection = self._connect()
         try:
             self._prepare()
@@ -122,6 +123,7 @@ class Catalog:
                 document_values(document),
             )
             self._replace_chunks(document.id, [chunk_values(chunk) for chunk in chunks])
+            self._edition += 1
             return self._unreferenced(keys)
 
     def remove_document(self, id: str) -> list[str]:
@@ -135,6 +137,7 @@ class Catalog:
         with self._transaction() as connection:
             keys = self._keys_of("document = ?", id)
             connection.execute("DELETE FROM documents WHERE id = ?", (id,))
+            self._edition += 1
             return self._unreferenced(keys)
 
     def document(self, id: str) -> DocumentRow | None:
@@ -165,6 +168,14 @@ class Catalog:
     def all_chunks(self) -> list[ChunkRow]:
         """List every chunk, by document and in reading order."""
         return self._chunks("ORDER BY document, ordinal")
+
+    def texts(self) -> list[tuple[str, str]]:
+        """List every chunk's id and text, by document and in reading order."""
+        return [(id, text) for id, text in self._read("SELECT id, text FROM chunks ORDER BY document, ordinal")]
+
+    def edition(self) -> tuple[int, int]:
+        """Tell what changes whenever chunks do, whoever changes them."""
+        return self._edition, self._read("PRAGMA data_version")[0][0]
 
     def missing(self, recipe: str) -> list[ChunkRow]:
         """List the chunks that have no encoding by a recipe, by document and in reading order."""

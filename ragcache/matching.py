@@ -1,0 +1,99 @@
+"""Which known chunks stand in a text, and where: what a framework pasted into one string is found again.
+
+A chunk is found by its exact characters, white space around it apart. The beginnings of all known chunks are one
+dictionary, so a text of ten thousand characters costs some milliseconds however many chunks there are; of each
+chunk the dictionary holds a digest, not the text.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+HEAD = 48  # characters that a chunk is looked for by
+
+
+class Found(NamedTuple):
+    """A chunk's place in a text: characters from `start` up to `end`."""
+
+    start: int
+    end: int
+    chunk: str
+
+
+class Known:
+    """Chunks that are looked for in texts.
+
+    Where several chunks have the same text the first one stands for all of them. A chunk shorter than `HEAD`
+    characters is found only where it stands alone, between line breaks: elsewhere it is likelier to be a coincidence.
+
+    Parameters
+    ----------
+    chunks : iterable of (str, str)
+        Id and text of each; white space around a text plays no part.
+    """
+
+    def __init__(self, chunks: Iterable[tuple[str, str]]) -> None:
+        heads: dict[str, dict[int, dict[bytes, str]]] = {}
+        self._short: dict[str, str] = {}
+        for chunk, text in chunks:
+            text = text.strip()
+            if len(text) >= HEAD:
+                heads.setdefault(text[:HEAD], {}).setdefault(len(text), {}).setdefault(_digest(text), chunk)
+            elif text:
+                self._short.setdefault(text, chunk)
+        self._heads = {head: sorted(of.items(), reverse=True) for head, of in heads.items()}  # the longest first
+        self._lengths = sorted({len(text) for text in self._short}, reverse=True)
+
+    def exactly(self, text: str) -> str | None:
+        """The chunk whose text this is, white space around it apart."""
+        text = text.strip()
+        if len(text) < HEAD:
+            return self._short.get(text)
+        return next((found.chunk for found in self._beginning(text, 0, len(text)) if found.end == len(text)), None)
+
+    def find(self, text: str, start: int = 0, stop: int | None = None) -> list[Found]:
+        """Where chunks stand in a text, from left to right, none overlapping another.
+
+        Of two that begin at the same character the longer is taken, else the earlier.
+
+        Parameters
+        ----------
+        text : str
+            What may hold chunks.
+        start, stop : int
+            Look from here up to there only.
+        """
+        return list(self._scan(text, start, len(text) if stop is None else stop))
+
+    def _scan(self, text: str, here: int, stop: int) -> Iterator[Found]:
+        heads = self._heads
+        while here < stop:
+            found = None
+            if text[here : here + HEAD] in heads:
+                found = next(self._beginning(text, here, stop), None)
+            if found is None and self._lengths and (here == 0 or text[here - 1] == "\n"):
+                found = next(self._alone(text, here, stop), None)
+            if found is None:
+                here += 1
+            else:
+                yield found
+                here = found.end
+
+    def _beginning(self, text: str, start: int, stop: int) -> Iterator[Found]:
+        """Chunks that begin here, the longest first; one digest for each length, however many there are."""
+        for length, chunks in self._heads.get(text[start : start + HEAD], ()):
+            end = start + length
+            chunk = chunks.get(_digest(text[start:end])) if end <= stop else None
+            if chunk is not None:
+                yield Found(start, end, chunk)
+
+    def _alone(self, text: str, start: int, stop: int) -> Iterator[Found]:
+        for length in self._lengths:
+            end = start + length
+            chunk = self._short.get(text[start:end]) if end <= stop and text[end : end + 1] in ("", "\n") else None
+            if chunk is not None:
+                yield Found(start, end, chunk)
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
