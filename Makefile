@@ -54,12 +54,15 @@ bench-default: $(READY)
 	HF_HUB_OFFLINE=1 $(BIN)/python examples/compositions.py --tasks all --methods in-document --controls full,naive,fusionrag \
 		--than fusionrag --budgets 0.05,0.15 --n 200 --seed 0 --workers 2 --out docs/benchmarks/in-document-reader.json
 
-# Every row on every task.
+# Every row on every task, and on the tasks that need other chunks with more questions.
 ROWS := full,prefix,naive,random,epic,link0,ape,sel,cacheblend,cacheblend-v,cacheblend-gradual,droidspeak,psr,cacheclip
 ROWS := $(ROWS),prophetkv,infoflow,fusionrag,psr-fused,in-document
 bench-rows: $(READY)
 	HF_HUB_OFFLINE=1 $(BIN)/ragcache bench sweep --admission docs/benchmarks/admission-reader.json --methods $(ROWS) \
-		--budgets 0,0.05,0.15 --n 40 --seed 7 --workers 2 --out docs/benchmarks/rows-reader.json
+		--budgets 0,0.05,0.15 --n 16 --seed 7 --workers 2 --out docs/benchmarks/rows-reader.json
+	HF_HUB_OFFLINE=1 $(BIN)/ragcache bench sweep --admission docs/benchmarks/admission-reader.json --methods $(ROWS) \
+		--tasks sections,pronouns,labels,units --budgets 0,0.05,0.15 --n 60 --seed 7 --workers 2 \
+		--out docs/benchmarks/rows-admitted-reader.json
 	HF_HUB_OFFLINE=1 $(BIN)/ragcache bench findings --only e,f,g,h,i,j --fusion-tasks sections,pronouns,labels,units \
 		--tasks sections,pronouns,labels,units,facts,needles,twohop,tracking,exceptions,corpus-section --n 50 --seed 7 \
 		--workers 2 --out docs/benchmarks/rows-findings-reader.json
