@@ -1,8 +1,8 @@
 """Which known chunks stand in a text, and where: what a framework pasted into one string is found again.
 
 A chunk is found by its exact characters, white space around it apart. The beginnings of all known chunks are one
-dictionary, so a text of ten thousand characters costs some milliseconds however many chunks there are; of each
-chunk the dictionary holds a digest, not the text.
+dictionary, so a text costs one look per character however many chunks there are; of each chunk the dictionary holds a
+digest, not the text.
 """
 
 import hashlib

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from staged import QUESTION, TEXTS, make
@@ -42,11 +43,12 @@ def test_the_example_of_a_prompt_of_one_s_own_runs(
 ) -> None:
     engine, _ = make(tmp_path, reader, "auto")
     [block] = blocks("your-own-prompt.md")
-    names = {"rag": SimpleNamespace(engine=engine), "notes": f"{TEXTS[2]}\n\n{TEXTS[0]}", "question": QUESTION}
+    notes = f"{TEXTS[2]}\n\n{TEXTS[0]}"
+    names: dict[str, Any] = {"rag": SimpleNamespace(engine=engine), "notes": notes, "question": QUESTION}
     exec(block, names)
-    assert [chunk.source for chunk in names["answer"].report.chunks] == ["doc2", "doc0"]  # type: ignore[attr-defined]
+    assert [chunk.source for chunk in names["answer"].report.chunks] == ["doc2", "doc0"]
     assert capsys.readouterr().out
-    assert len(engine.complete(names["conversation"]).report.chunks) == 2  # type: ignore[arg-type]
+    assert len(engine.complete(names["conversation"]).report.chunks) == 2
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

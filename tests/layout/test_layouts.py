@@ -23,6 +23,13 @@ def set_up(tmp_path: Path) -> Stage:
     return stage(tmp_path, "naive", "fusionrag")
 
 
+def test_chunks_with_text_between_them_overlap_only_those_next_to_them() -> None:
+    sizes = (3, 4, 2, 1, 5, 2)
+    names = (None, "a", "b", None, "c", None)
+    segments = tuple(Segment(tuple(range(n)), "", name) for n, name in zip(sizes, names, strict=True))
+    assert overlapped(Prompt(segments, question=5)).positions == (0, 3, 3, 7, 8, 13)
+
+
 @given(st.lists(st.integers(1, 9), max_size=5), st.integers(0, 5), st.integers(1, 5))
 def test_overlapped_chunks_begin_together_and_the_question_behind_the_longest(
     sizes: list[int], prefix: int, question: int
