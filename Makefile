@@ -3,7 +3,7 @@ PYTHON ?= python3
 OUT ?= runs/reader
 BIN := .venv/bin
 READY := .venv/.ready
-EXTRAS := offline,bench,dev
+EXTRAS := offline,langchain,llama-index,bench,dev
 
 .PHONY: setup demo test check gpu-check reader bench bench-quality bench-quality-quick bench-default bench-rows docs
 .DEFAULT_GOAL := setup

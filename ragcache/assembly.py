@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
+from ragcache.chunks import Chunk, Loaded
 from ragcache.encode import Encoder
-from ragcache.index import Chunk, Index, Loaded
+from ragcache.index import Index
 from ragcache.model.buffer import ChunkKV
 from ragcache.model.cost import Ledger
 from ragcache.model.passes import Pass

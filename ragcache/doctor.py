@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ragcache.chunks import Chunk
 from ragcache.encode import Alone, Fused
 from ragcache.engine import Engine
-from ragcache.index import Chunk, Index
+from ragcache.index import Index
 from ragcache.model.reader import Reader
 
 FP32_TOLERANCE = 1e-4

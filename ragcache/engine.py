@@ -3,14 +3,16 @@
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from ragcache import methods
 from ragcache.assembly import Assembly
+from ragcache.chunks import Chunk
 from ragcache.errors import InvalidArgument, MissingEncoding, PromptTooLong
-from ragcache.index import Chunk, Index
+from ragcache.index import Index
 from ragcache.methods import DEFAULT_METHOD, Method
 from ragcache.model.cost import Ledger, Shape
 from ragcache.model.decode import Sampling, Step
@@ -20,7 +22,9 @@ from ragcache.report import Answer, CacheReport, Comparison, Timings, Tokens
 from ragcache.segments import Frame, Prompt
 from ragcache.select import Selector
 from ragcache.stream import Ahead, Prefilled, Stream
-from ragcache.written import Matcher, Message, Written
+from ragcache.written import Matcher, Message, Written, asked
+
+_BLANK = "the question is blank; ask something"
 
 
 class Engine:
@@ -32,11 +36,14 @@ class Engine:
         The model.
     index : Index
         Where the chunks' KV is.
+    method : str or Method
+        The row that answers where none is named.
     """
 
-    def __init__(self, reader: Reader, index: Index) -> None:
+    def __init__(self, reader: Reader, index: Index, method: str | Method = DEFAULT_METHOD) -> None:
         self.reader = reader
         self.index = index
+        self.method = methods.find(method)
         self._shape = Shape.of(reader)
         self._matcher = Matcher(index)
 
@@ -45,9 +52,10 @@ class Engine:
         question: str,
         chunks: Sequence[Chunk | str],
         *,
-        method: str | Method = DEFAULT_METHOD,
+        method: str | Method | None = None,
         recompute: float | None = None,
         sampling: Sampling | None = None,
+        history: Sequence[Message] = (),
         compare: bool = False,
     ) -> Answer:
         """Answer a question over chunks, in the order given.
@@ -58,12 +66,14 @@ class Engine:
             The user's words.
         chunks : sequence of Chunk or str
             From the index, or plain text that was never ingested.
-        method : str or Method
-            A row of the table, or one's own.
+        method : str or Method, optional
+            A row of the table, or one's own; the engine's by default.
         recompute : float, optional
             Share of the reused tokens to recompute, in [0, 1]; the row's default otherwise.
         sampling : Sampling, optional
             Greedy by default.
+        history : sequence of Message
+            Earlier turns of the conversation, the system's own words among them if it has any; they are fresh text.
         compare : bool
             Measure the stock full prefill of the same ids too, after a warm-up of each.
 
@@ -76,17 +86,23 @@ class Engine:
         MissingEncoding
             If the index holds KV, but none that the method loads.
         """
-        answer = self.stream(question, chunks, method=method, recompute=recompute, sampling=sampling).answer
-        return self._compared(answer, chunks, method, sampling or Sampling()) if compare else answer
+        ask = partial(self.stream, question, chunks, sampling=sampling, history=history)
+        answer = ask(method=method, recompute=recompute).answer
+        if not compare:
+            return answer
+        ask(method="full")  # a warm-up, as the answer was one
+        again, full = ask(method=method, recompute=recompute), ask(method="full").answer
+        return replace(answer, comparison=_comparison(answer, again.report, full))
 
     def stream(
         self,
         question: str,
         chunks: Sequence[Chunk | str],
         *,
-        method: str | Method = DEFAULT_METHOD,
+        method: str | Method | None = None,
         recompute: float | None = None,
         sampling: Sampling | None = None,
+        history: Sequence[Message] = (),
         drafts: Sequence[Sequence[int]] = (),
     ) -> Stream:
         """The same, piece by piece: iterate for the text, then read `.answer`.
@@ -96,6 +112,11 @@ class Engine:
         """
         sampling = sampling or Sampling()
         known = [self.index.loose(chunk) if isinstance(chunk, str) else chunk for chunk in chunks]
+        if history:
+            if not question.strip():
+                raise InvalidArgument(_BLANK)
+            row = methods.find(method or self.method)
+            return self._continued(asked(question, known, history), row, recompute, sampling, question)
         began = time.perf_counter()
         prefilled = self.prefill(
             question, known, method=method, recompute=recompute, max_new_tokens=sampling.max_new_tokens
@@ -106,7 +127,7 @@ class Engine:
         self,
         prompt: str | Sequence[Message],
         *,
-        method: str | Method = DEFAULT_METHOD,
+        method: str | Method | None = None,
         recompute: float | None = None,
         sampling: Sampling | None = None,
     ) -> Stream:
@@ -131,8 +152,18 @@ class Engine:
         UnsupportedModel
             If the model's chat template refuses the messages.
         """
-        sampling = sampling or Sampling()
-        row = methods.find(method)
+        row = methods.find(method or self.method)
+        return self._continued(prompt, row, recompute, sampling or Sampling())
+
+    def _continued(
+        self,
+        prompt: str | Sequence[Message],
+        row: Method,
+        recompute: float | None,
+        sampling: Sampling,
+        question: str | None = None,
+    ) -> Stream:
+        """A prompt's continuation, which answers the question named, or else whatever its last words are."""
         began = time.perf_counter()
         self.check_encoding(row)
         written = self._matcher.read(prompt)
@@ -142,23 +173,31 @@ class Engine:
         )
         ms = prefilled.report.ms
         ms.match, ms.first_token, ms.total = taken, ms.first_token + taken, ms.total + taken
-        return Stream(self.reader, written.question, chunks, prefilled, sampling, began)
+        return Stream(self.reader, question or written.question, chunks, prefilled, sampling, began)
+
+    def chunk(self, text: str, name: str | None = None) -> Chunk:
+        """The index's chunk of this text, white space around it apart; a loose one where it has none.
+
+        Where several documents have the text, the chunk is the one of that `name`, which may be its id or a vector
+        store's name for it.
+        """
+        return self._matcher.chunk(text, name)
 
     def prefill(
         self,
         question: str,
         chunks: Sequence[Chunk],
         *,
-        method: str | Method = DEFAULT_METHOD,
+        method: str | Method | None = None,
         recompute: float | None = None,
         max_new_tokens: int = 1,
         written: Written | None = None,
     ) -> Prefilled:
         """Everything up to the first token's logits; of a prompt that was written elsewhere, if one is given."""
-        row = methods.find(method)
+        row = methods.find(method or self.method)
         budget = row.budget(recompute)
         if written is None and not question.strip():
-            raise InvalidArgument("the question is blank; ask something")
+            raise InvalidArgument(_BLANK)
         began = time.perf_counter()
         work = self._laid_out(row, question, chunks, written or self.index.template)
         prompt = work.prompt
@@ -250,23 +289,6 @@ class Engine:
             notes=notes,
         )
 
-    def _compared(
-        self, answer: Answer, chunks: Sequence[Chunk | str], method: str | Method, sampling: Sampling
-    ) -> Answer:
-        """Measure both paths once more now that both are warm."""
-        asked = {"recompute": answer.report.recompute, "sampling": sampling}
-        row = methods.find(method)
-        full = self.answer(answer.question, chunks, method="full", sampling=sampling)
-        again = self.answer(answer.question, chunks, method=row, **asked)  # type: ignore[arg-type]
-        full = self.answer(answer.question, chunks, method="full", sampling=sampling)
-        comparison = Comparison(
-            full_prefill_first_token_ms=full.report.ms.first_token,
-            first_token_ms=again.report.ms.first_token,
-            same_answer=full.text == answer.text,
-            full_prefill_answer=full.text,
-        )
-        return replace(answer, comparison=comparison)
-
     def check_encoding(self, row: Method) -> None:
         """Refuse a method whose encoding the index lacks altogether.
 
@@ -289,3 +311,12 @@ class Engine:
                 f"{self.reader.name} takes {self.reader.limit:,}; ask with a smaller --top-k, or ingest with a "
                 "smaller --chunk-tokens"
             )
+
+
+def _comparison(answer: Answer, own: CacheReport, full: Answer) -> Comparison:
+    return Comparison(
+        full_prefill_first_token_ms=full.report.ms.first_token,
+        first_token_ms=own.ms.first_token,
+        same_answer=full.text == answer.text,
+        full_prefill_answer=full.text,
+    )

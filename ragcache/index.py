@@ -4,14 +4,15 @@ Order of writes: blob, then catalogue row. A row never names a blob that is not 
 the way back is a miss with its reason, never a wrong KV.
 """
 
-import hashlib
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
+from ragcache.chunks import Chunk, Loaded, chunk_id, document_id, loose_id
 from ragcache.encode import Encoder, LeftContext
 from ragcache.encode.batches import batches, capacity, weight
 from ragcache.encode.shelf import Shelf, displaced, lacking_extras
@@ -35,33 +36,12 @@ from ragcache.store import (
 )
 
 MEMORY_BYTES = 1 << 30
+CALLED = "called"  # in a document's metadata: what to call it in place of its source
 _PREFIX = "prefix"
 _COMPLETE = "extras_of_recipes"  # setting: per encoding, extras that all of its KV has
 
 #: Gives the ids of the most similar other chunks, most similar first.
 Neighbours = Callable[[str, int], Sequence[str]]
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """A chunk as an answer uses it: where it comes from, its tokens, and how similar it is to the question."""
-
-    id: str
-    source: str
-    text: str
-    segment: Segment
-    score: float | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Loaded:
-    """What the index had for a chunk: its KV, or the reason for having none."""
-
-    kv: ChunkKV | None
-    key: str
-    reason: str
-    left: str = ""
-    exact: bool = False
 
 
 class Index:
@@ -106,6 +86,7 @@ class Index:
         self._secret = load_or_create_secret(self.path / "secret")
         self._memory = MemoryTier(memory_bytes)
         self._codec = codec
+        self.writing = threading.RLock()  # held by whoever reads documents in order to change them
         self._adopt()
 
     def close(self) -> None:
@@ -136,12 +117,12 @@ class Index:
         metadata : mapping
             Whatever JSON can hold.
         """
-        document = hashlib.sha256(source.encode()).hexdigest()[:16]
+        document = document_id(source)
         seen = Counter[str]()
         rows = []
         for ordinal, (text, start, end) in enumerate(pieces):
             # By content, so that a chunk keeps its KV when text is put before it; equal texts are numbered.
-            name = f"{document}-{_short(text)}-{seen[text]}"
+            name = chunk_id(document, text, seen[text])
             seen[text] += 1
             rows.append(ChunkRow(name, document, ordinal, text, self._ids(text), start, end))
         self._put(DocumentRow(document, source, digest, dict(metadata)), rows)
@@ -157,14 +138,19 @@ class Index:
         rows = self.catalog.chunks(ids)
         documents = {name: self.catalog.document(name) for name in {row.document for row in rows}}
         return [
-            Chunk(row.id, document.source, row.text, Segment(row.token_ids, row.text, row.id))
+            Chunk(
+                row.id,
+                document.metadata.get(CALLED) or document.source,
+                row.text,
+                Segment(row.token_ids, row.text, row.id),
+            )
             for row in rows
             if (document := documents[row.document]) is not None
         ]
 
     def loose(self, text: str) -> Chunk:
         """A chunk that was never ingested."""
-        name = f"loose-{_short(text)}"
+        name = loose_id(text)
         return Chunk(name, "", text, Segment(self._ids(text), text, name))
 
     # -- encodings
@@ -301,10 +287,19 @@ class Index:
         """Make the KV of those chunks whose left context is there, batch by batch."""
         behind = ((row, left) for row in rows if (left := encoder.left(row.id, shelf)) is not None)
         for batch in batches(behind, lambda one: weight(len(one[0].token_ids), one[1]), capacity(self.reader.device)):
-            todo = [(Segment(row.token_ids, row.text, row.id), left) for row, left in batch]
-            made = zip(batch, encoder.encode(self.reader, todo), strict=True)
-            self.catalog.put_encoding(*[self._stored(row.id, encoder, kv, left) for (row, left), kv in made])
+            twins = {row.id: twin for row, left in batch if (twin := self._twin(row, encoder, left))}
+            new = [(row, left) for row, left in batch if row.id not in twins]
+            todo = [(Segment(row.token_ids, row.text, row.id), left) for row, left in new]
+            made = zip(new, encoder.encode(self.reader, todo) if todo else (), strict=True)
+            stored = [self._stored(row.id, encoder, kv, left) for (row, left), kv in made]
+            self.catalog.put_encoding(*twins.values(), *stored)
             yield [row.id for row, _ in batch]
+
+    def _twin(self, row: ChunkRow, encoder: Encoder, left: LeftContext) -> EncodingRow | None:
+        """The row of a KV that is stored already, since another chunk has these tokens behind this left context."""
+        key = self._key(encoder.recipe, left.keys, row.token_ids)
+        size = self.store.head(key) if self.catalog.referenced(key) else None
+        return None if size is None else self._row(row.id, encoder, key, left, size)
 
     def _shelf(self, encoder: Encoder, neighbours: Neighbours | None) -> Shelf:
         room = self.reader.limit - len(self.prefix_segment)
@@ -367,7 +362,9 @@ class Index:
     def _stored(self, chunk: str, encoder: Encoder, kv: ChunkKV, left: LeftContext) -> EncodingRow:
         """The row of a KV whose blob is stored."""
         key = self._key(encoder.recipe, left.keys, kv.token_ids)
-        size = self._write(key, kv, encoder.recipe)
+        return self._row(chunk, encoder, key, left, self._write(key, kv, encoder.recipe))
+
+    def _row(self, chunk: str, encoder: Encoder, key: str, left: LeftContext, size: int) -> EncodingRow:
         now = time.time()
         return EncodingRow(chunk, encoder.recipe, key, left.keys, size, left.words, now, now)
 
@@ -392,7 +389,3 @@ class Index:
             self.catalog.drop_key(key)
             self._memory.discard(key)
             self.store.delete(key)
-
-
-def _short(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]

@@ -6,12 +6,13 @@ there, so it never points at nothing; whatever a killed run left undone is found
 
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
 
+from ragcache.collection import COLLECTION
 from ragcache.encode import Encoder, InDocument
 from ragcache.errors import InvalidArgument, UnreadableDocument
 from ragcache.index import Index
@@ -36,6 +37,7 @@ Progress = Callable[[str, int, int], None]
 _MARKDOWN = ("md", "markdown")
 _EMBED_BATCH = 64
 _PROBE_TOKENS = 128
+_EMBEDDED = "embedded_edition"  # setting: of the chunks that the vectors are of
 
 
 @dataclass
@@ -85,11 +87,8 @@ class Ingestion:
         """
         began = time.perf_counter()
         changes = self._documents(paths)
-        encoded: dict[str, int] = {}
-        ordered = _with_bases(encoders)
-        self._encode([encoder for encoder in ordered if encoder.before is None], encoded)
-        self._vectors()
-        self._encode([encoder for encoder in ordered if encoder.before is not None], encoded)
+        encoded = self.encode(encoders)
+        self.embed()
         stats = self.index.catalog.stats()
         return IngestReport(
             changes.added,
@@ -103,6 +102,35 @@ class Ingestion:
             tuple(str(path) for path in skipped(paths)),
             tuple(changes.errors),
         )
+
+    def encode(self, encoders: Sequence[Encoder]) -> dict[str, int]:
+        """Make what is missing of encodings; how many chunks' of each. Vectors come first where chunks are fused."""
+        ordered = _with_bases(encoders)
+        encoded = self._encode([encoder for encoder in ordered if encoder.before is None])
+        if fused := [encoder for encoder in ordered if encoder.before is not None]:
+            self.embed()
+            encoded |= self._encode(fused)
+        return encoded
+
+    def embed(self, documents: Container[str] | None = None) -> None:
+        """Bring the vectors in line with the chunks: of some documents, by id, or of all; none outlives its chunk."""
+        edition = self.index.catalog.edition()
+        chunks = self.index.catalog.all_chunks()
+        stored = set(self.vectors.ids())
+        self.vectors.delete(sorted(stored - {chunk.id for chunk in chunks}))
+        wanted = [chunk for chunk in chunks if documents is None or chunk.document in documents]
+        missing = [chunk for chunk in wanted if chunk.id not in stored]
+        for first in range(0, len(missing), _EMBED_BATCH):
+            batch = missing[first : first + _EMBED_BATCH]
+            self.vectors.upsert([one.id for one in batch], self.embedder.embed([one.text for one in batch]))
+            self.progress("embed", first + len(batch), len(missing))
+        self.index.catalog.set_setting(_EMBEDDED, edition)
+
+    def follow(self) -> None:
+        """Embed what other programs' vector stores have brought since; files wait for their ingestion to be resumed."""
+        catalog = self.index.catalog
+        if catalog.setting(_EMBEDDED) != catalog.edition():
+            self.embed({row.id for row in catalog.documents() if COLLECTION in row.metadata})
 
     def plan(self, paths: Sequence[str | Path], encoders: Sequence[Encoder], top_k: int) -> IngestPlan:
         """What that would cost, nothing written: chunks, bytes, seconds, and questions until it pays off."""
@@ -197,7 +225,8 @@ class Ingestion:
         if row is not None:
             self.vectors.delete([chunk.id for chunk in self.index.catalog.chunks_of(row.id)])
 
-    def _encode(self, encoders: Sequence[Encoder], encoded: dict[str, int]) -> None:
+    def _encode(self, encoders: Sequence[Encoder]) -> dict[str, int]:
+        encoded: dict[str, int] = {}
         for encoder in encoders:
             todo = len(self.index.missing(encoder))
             if not todo:
@@ -207,16 +236,7 @@ class Ingestion:
             for done, _ in enumerate(self.index.encode(encoder, neighbours=find_neighbours)):
                 self.progress(f"encode {encoder.recipe}", done + 1, todo)
             encoded[encoder.recipe] = todo
-
-    def _vectors(self) -> None:
-        chunks = {chunk.id: chunk.text for chunk in self.index.catalog.all_chunks()}
-        stored = set(self.vectors.ids())
-        self.vectors.delete(sorted(stored - set(chunks)))
-        missing = [name for name in chunks if name not in stored]
-        for first in range(0, len(missing), _EMBED_BATCH):
-            batch = missing[first : first + _EMBED_BATCH]
-            self.vectors.upsert(batch, self.embedder.embed([chunks[name] for name in batch]))
-            self.progress("embed", first + len(batch), len(missing))
+        return encoded
 
     def _splitter(self) -> Splitter:
         # A chunk's own end takes tokens too.

@@ -1,25 +1,30 @@
 """RagCache: engine, index and retriever behind two verbs, `ingest` and `ask`."""
 
-import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ragcache import methods
+from ragcache.chunks import Chunk
+from ragcache.collection import Collection, Entry
 from ragcache.encode import Encoder
 from ragcache.engine import Engine
 from ragcache.errors import EmptyIndex, InvalidArgument
-from ragcache.index import Chunk, Index
+from ragcache.index import Index
 from ragcache.ingest import Ingestion, Progress
 from ragcache.methods import DEFAULT_METHOD, Method
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
+from ragcache.remembered import no_index, settings_of, stats
 from ragcache.report import Answer, IngestPlan, IngestReport
-from ragcache.retrieve import DEFAULT_EMBEDDER, Embedder, Vectors
-from ragcache.store import Catalog
+from ragcache.retrieve import DEFAULT_EMBEDDER, Embedder, Vectors, foreign
 from ragcache.stream import Stream
+from ragcache.written import Message
 
 BUNDLED = "bundled"
 CHUNK_TOKENS, TOP_K = 256, 5
@@ -37,7 +42,7 @@ class RagCache:
     ) -> None:
         self.index = index
         self.reader = index.reader
-        self.engine = Engine(index.reader, index)
+        self.engine = Engine(index.reader, index, method)
         self.method = method
         self.chunk_tokens = chunk_tokens
         self.top_k = top_k
@@ -84,9 +89,9 @@ class RagCache:
             If the model, method or embedder is not one.
         """
         path = Path(path)
-        known = _settings(path)
+        known = settings_of(path)
         if not known and not create:
-            raise _no_index(path)
+            raise no_index(path)
         chosen = methods.find(method or known.get("method") or DEFAULT_METHOD).name
         name = model or known.get("name") or BUNDLED
         dtype = dtype or known.get("dtype") or "auto"
@@ -175,6 +180,7 @@ class RagCache:
         recompute: float | None = None,
         compare: bool = False,
         sampling: Sampling | None = None,
+        history: Sequence[Message] = (),
     ) -> Answer:
         """Answer a question from the most similar chunks.
 
@@ -192,6 +198,8 @@ class RagCache:
             Measure a stock full prefill of the same ids too.
         sampling : Sampling, optional
             Greedy by default.
+        history : sequence of Message
+            Earlier turns of the conversation. The user's last one helps to find chunks for a question that follows it.
 
         Raises
         ------
@@ -203,9 +211,9 @@ class RagCache:
             If the question is blank, or a value is out of range.
         """
         row = methods.find(method or self.method)
-        chunks, taken = self._retrieve(question, top_k, row)
+        chunks, taken = self._retrieve(question, top_k, row, history)
         answer = self.engine.answer(
-            question, chunks, method=row, recompute=recompute, sampling=sampling, compare=compare
+            question, chunks, method=row, recompute=recompute, sampling=sampling, history=history, compare=compare
         )
         _add_retrieval(answer, taken)
         return answer
@@ -218,23 +226,103 @@ class RagCache:
         method: str | Method | None = None,
         recompute: float | None = None,
         sampling: Sampling | None = None,
+        history: Sequence[Message] = (),
     ) -> Stream:
         """The same, piece by piece: iterate for the text, then read `.answer`."""
         row = methods.find(method or self.method)
-        chunks, taken = self._retrieve(question, top_k, row)
-        stream = self.engine.stream(question, chunks, method=row, recompute=recompute, sampling=sampling)
+        chunks, taken = self._retrieve(question, top_k, row, history)
+        stream = self.engine.stream(
+            question, chunks, method=row, recompute=recompute, sampling=sampling, history=history
+        )
         stream.report.ms.retrieve = taken
         return stream
 
     def retrieve(self, question: str, *, top_k: int | None = None) -> list[Chunk]:
-        """The most similar chunks, most similar first, with their cosine similarity."""
+        """The most similar chunks, most similar first, with their cosine similarity.
+
+        Raises
+        ------
+        EmptyIndex
+            If nothing was ingested.
+        InvalidArgument
+            If the question is blank, or `top_k` below 1.
+        """
         count = self.top_k if top_k is None else top_k
         if count < 1:
             raise InvalidArgument(f"top_k is {count}; at least one chunk must be retrieved")
         if not question.strip():
             raise InvalidArgument("the question is blank; ask something")
-        found = dict(self._vectors.query(self._embedder.embed([question])[0], count))
-        return [replace(chunk, score=found[chunk.id]) for chunk in self.index.chunks(list(found))]
+        self._ingestion(None, None).follow()
+        if self._vectors.count() == 0:
+            raise EmptyIndex(f"the index {self.index.path} is empty; run `ragcache ingest PATH…` first")
+        return self._similar(self._embedder.embed([question])[0], count)
+
+    def adopt(
+        self,
+        path: str | Path,
+        collection: str | None = None,
+        *,
+        methods: Sequence[str] | None = None,
+        progress: Progress | None = None,
+    ) -> IngestReport:
+        """Make the KV of the chunks that a Chroma folder of another program holds; what it lost since is forgotten.
+
+        The folder itself is only read. A framework's store that wraps the same collection goes on from there.
+
+        Parameters
+        ----------
+        path : str or Path
+            Chroma's folder.
+        collection : str, optional
+            Its collection; the only one by default.
+        methods, progress
+            As in `ingest`.
+
+        Raises
+        ------
+        NoDocuments
+            If there is no Chroma folder.
+        InvalidArgument
+            If there is no such collection.
+        """
+        began = time.perf_counter()
+        name, found = foreign(Path(path), collection)
+        encoded: dict[str, int] = {}
+        encoders, work = self._encoders(methods), self._ingestion(None, progress)
+        held = Collection(self.index, name, lambda: encoded.update(work.encode(encoders)))
+        before, now = set(held.names()), {id for id, _, _ in found}
+        held.discard(sorted(before - now))
+        held.add([Entry.of(*entry) for entry in found])
+        stats = self.index.catalog.stats()
+        return IngestReport(
+            added=len(now - before), changed=0, removed=len(before - now), unchanged=len(now & before),
+            chunks=stats["chunks"], encoded=encoded, bytes=stats["bytes"], seconds=time.perf_counter() - began,
+        )  # fmt: skip
+
+    def collection(self, name: str, *, methods: Sequence[str | Method] | None = None) -> Collection:
+        """The chunks of another program's vector store; their KV follows what is added to it and removed.
+
+        Parameters
+        ----------
+        name : str
+            The store's name, under which its chunks are kept apart from other stores'.
+        methods : sequence of str or Method, optional
+            Rows whose encodings are made when chunks are added; the index's own method by default.
+        """
+        encoders = self._encoders(methods)
+        return Collection(self.index, name, lambda: self._ingestion(None, None).encode(encoders))
+
+    def _similar(self, embedding: NDArray[np.float32], count: int) -> list[Chunk]:
+        """The most similar chunks, each text once: files and vector stores may have brought the same ones."""
+        wanted, total = count, self._vectors.count()
+        while True:
+            found = dict(self._vectors.query(embedding, wanted))
+            distinct: dict[str, Chunk] = {}
+            for chunk in self.index.chunks(list(found)):
+                distinct.setdefault(chunk.text.strip(), replace(chunk, score=found[chunk.id]))
+            if len(distinct) >= count or wanted >= total:
+                return list(distinct.values())[:count]
+            wanted *= 2
 
     def stats(self) -> dict[str, Any]:
         """What `stats` says of this index."""
@@ -251,14 +339,16 @@ class RagCache:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _retrieve(self, question: str, top_k: int | None, row: Method) -> tuple[list[Chunk], float]:
-        if self._vectors.count() == 0:
-            raise EmptyIndex(f"the index {self.index.path} is empty; run `ragcache ingest PATH…` first")
+    def _retrieve(
+        self, question: str, top_k: int | None, row: Method, history: Sequence[Message]
+    ) -> tuple[list[Chunk], float]:
         self.engine.check_encoding(row)
         began = time.perf_counter()
-        return self.retrieve(question, top_k=top_k), (time.perf_counter() - began) * 1e3
+        said = [message.text for message in history if message.role == "user"]
+        chunks = self.retrieve("\n".join([*said[-1:], question]), top_k=top_k)
+        return chunks, (time.perf_counter() - began) * 1e3
 
-    def _encoders(self, names: Sequence[str] | None) -> list[Encoder]:
+    def _encoders(self, names: Sequence[str | Method] | None) -> list[Encoder]:
         rows = [methods.find(name) for name in names or [self.method]]
         return [row.encode for row in rows if row.encode is not None]
 
@@ -268,43 +358,6 @@ class RagCache:
 
     def _remember(self, **changes: object) -> None:
         self.index.catalog.set_setting("rag", {**self.index.catalog.setting("rag", {}), **changes})
-
-
-def stats(path: str | Path) -> dict[str, Any]:
-    """Documents, chunks, encodings and bytes of an index, its model, and the disk's free bytes; loads no model.
-
-    Raises
-    ------
-    EmptyIndex
-        If there is no index.
-    """
-    path = Path(path)
-    known = _settings(path)
-    if not known:
-        raise _no_index(path)
-    catalog = Catalog(path / "catalog.sqlite")
-    try:
-        found = catalog.stats()
-    finally:
-        catalog.close()
-    free = shutil.disk_usage(path).free
-    return {"path": str(path), "model": known["name"], "method": known["method"], **found, "free_bytes": free}
-
-
-def _no_index(path: Path) -> EmptyIndex:
-    return EmptyIndex(f"there is no index at {path}; run `ragcache ingest PATH… --index {path}` first")
-
-
-def _settings(path: Path) -> dict[str, Any]:
-    """What an existing index remembers, read before its model is loaded."""
-    file = path / "catalog.sqlite"
-    if not file.exists():
-        return {}
-    catalog = Catalog(file)
-    try:
-        return dict(catalog.setting("rag", {}))
-    finally:
-        catalog.close()
 
 
 def load_reader(name: str, *, dtype: str = "auto", device: str | None = None) -> Reader:

@@ -122,6 +122,19 @@ class CacheReport:
         """Chunks whose KV was loaded."""
         return sum(chunk.cache != "miss" for chunk in self.chunks)
 
+    def as_dict(self) -> dict[str, Any]:
+        """The same for machines: a part of `ragcache ask --json`, and what frameworks hand on."""
+        return {
+            "method": self.method,
+            "recompute": self.recompute,
+            "chunks": [asdict(chunk) for chunk in self.chunks],
+            "tokens": asdict(self.tokens),
+            "charged": self.charged,
+            "charged_flops": self.charged_flops,
+            "ms": asdict(self.ms),
+            "notes": list(self.notes),
+        }
+
     def line(self, comparison: Comparison | None = None) -> str:
         """The one line that `ragcache ask` prints under its answer."""
         share = self.tokens.recomputed / self.tokens.context if self.tokens.context else 0.0
@@ -161,7 +174,6 @@ class Answer:
 
     def as_dict(self) -> dict[str, Any]:
         """The fields of `ragcache ask --json`."""
-        report = self.report
         compare = self.comparison and {
             "full_prefill_first_token_ms": self.comparison.full_prefill_first_token_ms,
             "speedup": self.comparison.speedup,
@@ -171,15 +183,8 @@ class Answer:
             "answer": self.text,
             "question": self.question,
             "model": self.model,
-            "method": report.method,
-            "recompute": report.recompute,
-            "chunks": [asdict(chunk) for chunk in report.chunks],
-            "tokens": asdict(report.tokens),
-            "charged": report.charged,
-            "charged_flops": report.charged_flops,
-            "ms": asdict(report.ms),
+            **self.report.as_dict(),
             "sources": [asdict(source) for source in self.sources],
-            "notes": list(report.notes),
             "compare": compare or None,
         }
 

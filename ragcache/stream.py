@@ -2,13 +2,13 @@
 
 import itertools
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from ragcache.index import Chunk
+from ragcache.chunks import Chunk
 from ragcache.model.decode import Sampling, Step, decode, pieces
 from ragcache.model.passes import Pass
 from ragcache.model.reader import Reader
@@ -91,7 +91,7 @@ class Stream:
         self._question = question
         self._chunks = chunks
         self._prefilled = prefilled
-        self._sampling = sampling
+        self.sampling = sampling
         self._began = began
         self._drafts = drafts
         self._text: list[str] = []
@@ -102,20 +102,20 @@ class Stream:
         return self._pieces
 
     def _written(self) -> Iterator[str]:
-        reader, ready, sampling = self._reader, self._prefilled, self._sampling
+        reader, ready, sampling = self._reader, self._prefilled, self.sampling
         said, logits = self._followed()
         tokens = decode(
             ready.step, logits, [*ready.prompt.token_ids, *said],
             replace(sampling, max_new_tokens=sampling.max_new_tokens - len(said)), reader.stop_ids,
         )  # fmt: skip
-        for piece in pieces(itertools.chain(said, tokens), reader.tokenizer, self._sampling.stop, self._ids):
+        for piece in pieces(itertools.chain(said, tokens), reader.tokenizer, self.sampling.stop, self._ids):
             self._text.append(piece)
             yield piece
         ready.report.ms.total = (time.perf_counter() - self._began) * 1e3
 
     def _followed(self) -> tuple[Sequence[int], Tensor]:
         """What greedy decoding says of drafts, each taken where it says all that was said so far, and the logits."""
-        ready, sampling = self._prefilled, self._sampling
+        ready, sampling = self._prefilled, self.sampling
         said: tuple[int, ...] = ()
         logits = ready.logits
         if ready.follow is None or sampling.temperature or sampling.repetition_penalty != 1:
@@ -133,6 +133,11 @@ class Stream:
     def report(self) -> CacheReport:
         """What the answer is made from; complete before its first piece."""
         return self._prefilled.report
+
+    @property
+    def prompt(self) -> Prompt:
+        """What is answered."""
+        return self._prefilled.prompt
 
     @property
     def logits(self) -> Tensor:
@@ -153,3 +158,13 @@ class Stream:
             report=self._prefilled.report,
             token_ids=tuple(self._ids),
         )
+
+
+def spoken(stream: Iterable[str]) -> Iterator[str]:
+    """An answer's pieces without the white space that models like to begin with, none of them empty."""
+    begun = False
+    for piece in stream:
+        text = piece if begun else piece.lstrip()
+        begun = begun or bool(text)
+        if text:
+            yield text

@@ -6,15 +6,19 @@ their own. Each chunk found becomes a segment of its own, so its KV can be loade
 
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
+from ragcache.chunks import Chunk
 from ragcache.errors import InvalidArgument, UnsupportedModel
-from ragcache.index import Chunk, Index
+from ragcache.index import Index
 from ragcache.matching import Known
-from ragcache.segments import Prompt, Segment, Template
+from ragcache.segments import BEFORE_CHUNKS, BEFORE_QUESTION, CHUNK_END, SYSTEM, Prompt, Segment, Template
+from ragcache.store import Entries
 
 _MARKED = re.compile(r"<chunk(?:\s[^<>]*)?>(.*?)</chunk>", re.DOTALL)
+_ESCAPED, _ESCAPES = re.compile(r"\\([nrt'\"\\])"), {"n": "\n", "r": "\r", "t": "\t"}
 _SPACE = re.compile(r"\s*")
 _PLACE, _PLACES = "\u2042{}\u2042", re.compile("\u2042(\\d+)\u2042")
 
@@ -37,6 +41,30 @@ class Message:
 
     role: str
     content: str | tuple[str | Chunk, ...]
+
+    @property
+    def text(self) -> str:
+        """What is said, chunks and all."""
+        parts = (part if isinstance(part, str) else part.text for part in _contents(self))
+        return "".join(parts)
+
+
+def asked(question: str, chunks: Sequence[Chunk], history: Sequence[Message]) -> list[Message]:
+    """A question over chunks in the house's own words, behind earlier turns, whose system message stays theirs."""
+    system = [] if history and history[0].role == "system" else [Message("system", SYSTEM)]
+    notes = [part for chunk in chunks for part in (chunk, CHUNK_END)]
+    return [*system, *history, Message("user", (BEFORE_CHUNKS, *notes, BEFORE_QUESTION + question.strip()))]
+
+
+def merged(messages: Iterable[Message]) -> list[Message]:
+    """The same, with neighbours of one role as one message: many chat templates take no two in a row."""
+    turns: list[Message] = []
+    for message in messages:
+        if turns and turns[-1].role == message.role:
+            said = (*_contents(turns.pop()), "\n\n", *_contents(message))
+            message = Message(message.role, said)
+        turns.append(message)
+    return turns
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,17 +112,25 @@ class Written:
         What the last message says beside its chunks.
     unknown : int
         Marked blocks that are no chunk of the index; they are fresh text.
+    escaped : int
+        Chunks that stand there as a program prints a list of texts, which is other text.
     """
 
     parts: Sequence[Segment | _Place]
     asks: Segment | None
     question: str
     unknown: int = 0
+    escaped: int = 0
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What is worth saying in the answer's report."""
-        return (f"{self.unknown} marked as chunks are not in the index, and prefilled",) if self.unknown else ()
+        unknown = f"{self.unknown} marked as chunks are not in the index, and prefilled"
+        escaped = (
+            f"{self.escaped} chunks stand in the prompt escaped, as a printed list has them, and are prefilled; join "
+            "their texts with blank lines instead (llama-index: any response_mode but simple_summarize)"
+        )
+        return tuple(note for count, note in ((self.unknown, unknown), (self.escaped, escaped)) if count)
 
     @property
     def chunks(self) -> list[Chunk]:
@@ -119,6 +155,7 @@ class _Words:
     text: str
     spans: list[_Span]
     unknown: int = 0
+    escaped: int = 0
 
     @property
     def core(self) -> slice:
@@ -162,8 +199,9 @@ class Matcher:
 
     def __init__(self, index: Index) -> None:
         self._index = index
+        self._entries = Entries(index.catalog)
         self._lock = threading.Lock()
-        self._edition: object = None
+        self._edition = -1
         self._known = Known(())
 
     def read(self, prompt: str | Sequence[Message]) -> Written:
@@ -194,7 +232,16 @@ class Matcher:
             parts: _Parts = [template.beginning, *spoken]
         else:
             parts, spoken = _rendered(template, prompt, said)
-        return _finished(parts, spoken, said[-1].asked, sum(words.unknown for words in said))
+        unknown, escaped = sum(words.unknown for words in said), sum(words.escaped for words in said)
+        return _finished(parts, spoken, Written((), None, said[-1].asked, unknown, escaped))
+
+    def chunk(self, text: str, name: str | None = None) -> Chunk:
+        """The index's chunk of a text, the one of a name first; else a loose one."""
+        text = text.strip()
+        names = [name, *(entry.chunk for entry in self._entries.named(name))] if name else []
+        named = (chunk for chunk in self._index.chunks(names) if chunk.text.strip() == text)
+        known = (chunk for id in [self._now_known().exactly(text)] if id for chunk in self._index.chunks([id]))
+        return next(chain(named, known), None) or self._index.loose(text)
 
     def _words(self, contents: Sequence[str | Chunk]) -> _Words:
         text, told = "", list[_Span]()
@@ -209,7 +256,9 @@ class Matcher:
         marked = [(start, end, known.exactly(text[start:end])) for start, end in blocks]
         spans = _sorted(told, self._chunks([(start, end, name) for start, end, name in marked if name]))
         anywhere = [place for start, stop in _gaps(spans, len(text)) for place in known.find(text, start, stop)]
-        return _Words(text, _sorted(spans, self._chunks(anywhere)), unknown=sum(name is None for *_, name in marked))
+        spans = _sorted(spans, self._chunks(anywhere))
+        escaped = sum(len(known.find(_unescaped(text[start:stop]))) for start, stop in _gaps(spans, len(text)))
+        return _Words(text, spans, sum(name is None for *_, name in marked), escaped)
 
     def _chunks(self, found: Sequence[tuple[int, int, str]]) -> list[_Span]:
         """Chunks in the place of their ids; those that are gone meanwhile are left out."""
@@ -253,15 +302,15 @@ def _rendered(template: Template, messages: Sequence[Message], said: Sequence[_W
     return parts, spoken
 
 
-def _finished(parts: _Parts, spoken: _Parts, question: str, unknown: int) -> Written:
-    """What was read, without empty parts."""
+def _finished(parts: _Parts, spoken: _Parts, read: Written) -> Written:
+    """What was read, with its parts but for empty ones."""
     parts = [part for part in parts if isinstance(part, _Place) or part]
     if isinstance(parts[-1], _Place):
         parts[-1] = replace(parts[-1], last=True)
     places = [i for i, part in enumerate(parts) if isinstance(part, _Place)]
     behind = [part for part in parts[places[-1] + 1 if places else 0 :] if isinstance(part, Segment)]
     words = [segment for segment in behind if any(segment is part for part in spoken)]
-    return Written(parts, [None, *behind, *words][-1], question, unknown)
+    return replace(read, parts=parts, asks=[None, *behind, *words][-1])
 
 
 def _behind(prefix: Segment, segments: list[Segment]) -> list[Segment]:
@@ -274,6 +323,12 @@ def _behind(prefix: Segment, segments: list[Segment]) -> list[Segment]:
         if ids == prefix.token_ids:
             return [prefix, *segments[number + 1 :]]
     return segments
+
+
+def _unescaped(text: str) -> str:
+    """What was printed, if this is how a program prints it; nothing for text that holds no escapes."""
+    plain = _ESCAPED.sub(lambda match: _ESCAPES.get(match[1], match[1]), text)
+    return "" if plain == text else plain
 
 
 def _fresh(template: Template, text: str) -> Segment:

@@ -14,10 +14,11 @@ from conftest import HYBRID, tiny_reader
 from torch import Tensor
 from twin import _masks
 
+from ragcache.chunks import Chunk
 from ragcache.encode import Encoder
 from ragcache.engine import Engine
 from ragcache.errors import InvalidArgument
-from ragcache.index import Chunk, Index
+from ragcache.index import Index
 from ragcache.methods import Method
 from ragcache.model.decode import Sampling
 from ragcache.report import Answer

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+from ragcache.chunks import Chunk
 from ragcache.engine import Engine
-from ragcache.index import Chunk, Index
+from ragcache.index import Index
 from ragcache.methods import METHODS
 from ragcache.model.reader import Reader
 

@@ -10,8 +10,8 @@ from dense import stale
 from staged import QUESTION, make
 from torch import Tensor
 
+from ragcache.chunks import Chunk
 from ragcache.engine import Engine
-from ragcache.index import Chunk
 from ragcache.methods import Method
 from ragcache.model.reader import Reader
 from ragcache.segments import Prompt

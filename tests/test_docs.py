@@ -10,6 +10,8 @@ from staged import QUESTION, TEXTS, make
 
 from ragcache.methods import METHODS, Method
 from ragcache.model.reader import Reader
+from ragcache.report import Answer
+from ragcache.written import Message
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -41,14 +43,21 @@ def test_the_examples_of_adding_a_method_run(tmp_path: Path, reader: Reader) -> 
 def test_the_example_of_a_prompt_of_one_s_own_runs(
     tmp_path: Path, reader: Reader, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    engine, _ = make(tmp_path, reader, "auto")
-    [block] = blocks("your-own-prompt.md")
+    engine, chunks = make(tmp_path, reader, "auto")
+    block, follow_up = blocks("your-own-prompt.md")
     notes = f"{TEXTS[2]}\n\n{TEXTS[0]}"
     names: dict[str, Any] = {"rag": SimpleNamespace(engine=engine), "notes": notes, "question": QUESTION}
     exec(block, names)
     assert [chunk.source for chunk in names["answer"].report.chunks] == ["doc2", "doc0"]
     assert capsys.readouterr().out
     assert len(engine.complete(names["conversation"]).report.chunks) == 2
+
+    def ask(question: str, *, history: list[Message]) -> Answer:
+        return engine.answer(question, chunks[:2], history=history)
+
+    names["rag"] = SimpleNamespace(ask=ask)
+    exec(follow_up, names)
+    assert [chunk.cache for chunk in names["answer"].report.chunks] == ["hit", "hit"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -19,8 +19,9 @@ FLOORS = [
     ["encode", "select", "schedule"],
     ["attend", "layout"],
     ["methods"],
+    ["chunks", "remembered"],
     ["index"],
-    ["assembly", "stream", "matching"],
+    ["assembly", "stream", "matching", "collection"],
     ["written"],
     ["engine"],
     ["retrieve"],
@@ -64,7 +65,9 @@ def test_optional_packages_are_imported_where_they_are_used(path: Path) -> None:
     assert not heavy
 
 
-@pytest.mark.parametrize("path", [*modules(), *sorted((ROOT / "cli").rglob("*.py"))], ids=str)
+@pytest.mark.parametrize(
+    "path", [*modules(), *sorted((ROOT / "cli").rglob("*.py")), *sorted((ROOT / "integrations").rglob("*.py"))], ids=str
+)
 def test_files_stay_small(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= 400
 
@@ -85,6 +88,30 @@ import ragcache.rag
 from ragcache import Engine, Index, Reader, METHODS
 """
     subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True)
+
+
+@pytest.mark.parametrize(
+    ("package", "framework", "extra"),
+    [("langchain_ragcache", "langchain_core", "langchain"), ("llama_index_ragcache", "llama_index", "llama-index")],
+)
+def test_an_integration_without_its_framework_names_the_extra(package: str, framework: str, extra: str) -> None:
+    script = f"""
+import sys
+sys.modules[{framework!r}] = None  # importing it now fails as if it were not installed
+try:
+    import {package}
+except ImportError as error:
+    print(type(error).__name__, error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert done.stdout.startswith("MissingExtra")
+    assert f"pip install 'ragcache[{extra}]'" in done.stdout
+
+
+def test_the_core_knows_no_framework() -> None:
+    for path in [*modules(), *sorted((ROOT / "cli").rglob("*.py"))]:
+        frameworks = {"langchain", "langchain_core", "llama_index", "langchain_ragcache", "llama_index_ragcache"}
+        assert not {name.partition(".")[0] for name in imported(path)} & frameworks, path
 
 
 def test_nothing_unpickles() -> None:

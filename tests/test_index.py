@@ -195,4 +195,4 @@ def test_a_blank_chunk_is_refused(tmp_path: Path, reader: Reader) -> None:
 @pytest.mark.parametrize(("durable", "level"), [(True, 2), (False, 0)])
 def test_the_catalogue_is_as_durable_as_the_store(tmp_path: Path, durable: bool, level: int) -> None:
     with Index(tmp_path / "index", tiny_reader(), store=LocalStore(tmp_path / "kv", durable=durable)) as index:
-        assert index.catalog._read("PRAGMA synchronous")[0][0] == level
+        assert index.catalog.read("PRAGMA synchronous")[0][0] == level

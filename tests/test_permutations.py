@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 from twin import twin_logits
 
+from ragcache.chunks import Chunk
 from ragcache.encode import Alone, Prefixed
 from ragcache.engine import Engine
-from ragcache.index import Chunk, Index
+from ragcache.index import Index
 from ragcache.layout import Layout
 from ragcache.methods import METHODS, Method
 from ragcache.model.passes import Pass

@@ -10,13 +10,13 @@ import torch
 from conftest import tiny_reader
 from staged import QUESTION, TEXTS, make
 
+from ragcache.chunks import Chunk
 from ragcache.engine import Engine
 from ragcache.errors import InvalidArgument, MissingEncoding, UnsupportedModel
-from ragcache.index import Chunk
 from ragcache.methods import METHODS
 from ragcache.model.decode import Sampling
 from ragcache.segments import BEFORE_CHUNKS, BEFORE_QUESTION, SYSTEM
-from ragcache.written import Matcher, Message
+from ragcache.written import Matcher, Message, merged
 
 SHORT = Sampling(max_new_tokens=4)
 ASKED = f"Context:\n---\n{TEXTS[2]}\n\n{TEXTS[0]}\n---\nAnswer briefly.\nQuery: {QUESTION}\nAnswer: "
@@ -207,3 +207,48 @@ def test_threads_read_prompts_as_one_thread_does(ready: tuple[Engine, list[Chunk
     expected = [ids(number) for number in range(40)]
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(ids, range(40))) == expected
+
+
+def test_a_follow_up_stands_behind_what_was_said(ready: tuple[Engine, list[Chunk]]) -> None:
+    engine, chunks = ready
+    alone = engine.stream(QUESTION, chunks[:2], sampling=SHORT)
+    system = engine.stream(QUESTION, chunks[:2], sampling=SHORT, history=[Message("system", SYSTEM)])
+    assert system.prompt.token_ids == alone.prompt.token_ids
+    assert torch.equal(system.logits, alone.logits)
+    history = [Message("user", "Hello."), Message("assistant", "Hello!")]
+    behind = engine.stream(QUESTION, chunks[:2], sampling=SHORT, history=history)
+    assert [cache for _, cache in states(behind.report)] == ["hit", "hit"]
+    notes = "".join(f"{chunk.text}\n\n" for chunk in chunks[:2])
+    said = [Message("system", SYSTEM), *history, Message("user", f"{BEFORE_CHUNKS}{notes}{BEFORE_QUESTION}{QUESTION}")]
+    assert torch.equal(behind.logits, engine.complete(said, sampling=SHORT).logits)
+    assert behind.answer.question == QUESTION
+    with pytest.raises(InvalidArgument, match="blank"):
+        engine.stream(" ", chunks, history=history)
+
+
+def test_a_comparison_is_made_of_a_conversation_too(ready: tuple[Engine, list[Chunk]]) -> None:
+    engine, chunks = ready
+    history = [Message("user", "Hello."), Message("assistant", "Hello!")]
+    answer = engine.answer(QUESTION, chunks[:2], recompute=1.0, history=history, sampling=SHORT, compare=True)
+    assert answer.comparison is not None
+    assert answer.comparison.same_answer
+
+
+def test_neighbours_of_one_role_become_one_message(ready: tuple[Engine, list[Chunk]]) -> None:
+    _, [chunk, *_] = ready
+    turns = [Message("system", "a"), Message("user", "b"), Message("user", (chunk, "c")), Message("assistant", "d")]
+    one, two, three = merged(turns)
+    assert (one, three) == (turns[0], turns[3])
+    assert two.content == ("b", "\n\n", chunk, "c")
+    assert two.text == f"b\n\n{chunk.text}c"
+
+
+def test_chunks_that_were_printed_as_a_list_are_counted(ready: tuple[Engine, list[Chunk]]) -> None:
+    engine, [chunk, *_] = ready
+    lines = "One line of some length that is to be found again.\nAnd another 'line' behind it."
+    engine.index.put("lines", "", [(lines, 0, len(lines))], {})
+    printed = engine.complete(f"{[lines, chunk.text]}\n\n{QUESTION}", sampling=SHORT)
+    assert [source for source, _ in states(printed.report)] == [chunk.source]
+    assert printed.report.notes[0].startswith("1 chunks stand in the prompt escaped")
+    assert not engine.complete(f"{lines}\n\nC:\\new\\table {QUESTION}", sampling=SHORT).report.notes
+    engine.index.remove("lines")

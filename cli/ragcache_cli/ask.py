@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragcache_cli.options import DEFAULT_INDEX, AsJson, IndexPath, Model
+from ragcache_cli.options import DEFAULT_INDEX, AsJson, IndexPath, MaxNewTokens, Model, OwnMethod, Recompute, TopK
 from ragcache_cli.terminal import note, say, say_json, short, table
 
 if TYPE_CHECKING:
@@ -16,23 +16,14 @@ if TYPE_CHECKING:
 def ask(
     question: Annotated[str, typer.Argument(help="The question, in quotes.")],
     index: IndexPath = DEFAULT_INDEX,
-    top_k: Annotated[
-        int | None, typer.Option(metavar="N", help="Chunks to retrieve; without it the index's own number.")
-    ] = None,
-    method: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A row of `ragcache methods`; without it the index's own.")
-    ] = None,
-    recompute: Annotated[
-        float | None,
-        typer.Option(metavar="R", help="Share of the reused tokens to recompute, 0 to 1; without it the method's own."),
-    ] = None,
+    top_k: TopK = None,
+    method: OwnMethod = None,
+    recompute: Recompute = None,
     compare: Annotated[
         bool, typer.Option("--compare", help="Measure a stock full prefill of the same prompt too.")
     ] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Say what happened to each chunk.")] = False,
-    max_new_tokens: Annotated[
-        int | None, typer.Option(metavar="N", help="Most tokens of the answer (128 without it).")
-    ] = None,
+    max_new_tokens: MaxNewTokens = None,
     model: Model = None,
     as_json: AsJson = False,
 ) -> None:
@@ -54,7 +45,7 @@ def ask(
             )
         else:
             stream = rag.stream(question, top_k=top_k, method=method, recompute=recompute, sampling=sampling)
-            _print_pieces(stream)
+            print_pieces(stream)
             answer = stream.answer
     if as_json:
         say_json(answer.as_dict())
@@ -64,13 +55,12 @@ def ask(
     _show(answer, explain=explain)
 
 
-def _print_pieces(pieces: "Iterable[str]") -> None:
-    """Print as they come, without the white space that models like to begin with."""
-    begun = False
-    for piece in pieces:
-        text = piece if begun else piece.lstrip()
-        begun = begun or bool(text)
-        typer.echo(text, nl=False)
+def print_pieces(pieces: "Iterable[str]") -> None:
+    """Print as they come."""
+    from ragcache.stream import spoken
+
+    for piece in spoken(pieces):
+        typer.echo(piece, nl=False)
     typer.echo()
 
 

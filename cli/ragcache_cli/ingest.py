@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragcache_cli.options import DEFAULT_INDEX, AsJson, IndexPath, Model
+from ragcache_cli.options import DEFAULT_INDEX, AsJson, IndexPath, Methods, Model
 from ragcache_cli.terminal import duration, note, progress, say, say_json, short, size, table
 
 if TYPE_CHECKING:
@@ -25,14 +25,7 @@ def ingest(
     ],
     index: IndexPath = DEFAULT_INDEX,
     model: Model = None,
-    method: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Make what this row of `ragcache methods` loads; may be given several times. "
-            "Without it the index's own method.",
-        ),
-    ] = None,
+    method: Methods = None,
     chunk_tokens: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Most tokens of a chunk; the index remembers it.")
     ] = None,
@@ -43,12 +36,15 @@ def ingest(
 
     Unchanged documents are left alone, changed ones replaced, deleted ones removed. A run that was stopped resumes.
     """
+    from tempfile import TemporaryDirectory
+
     from ragcache.methods import find
 
     for name in method or ():
         find(name)  # before minutes are spent on loading a model
     with ExitStack() as stack:
-        rag = stack.enter_context(_opened(index, model, method, dry_run=dry_run, stack=stack))
+        place = Path(stack.enter_context(TemporaryDirectory())) if dry_run else index
+        rag = stack.enter_context(opened(index, model, method, new=place))
         if rag.model_note:
             note(rag.model_note)
         if dry_run:
@@ -57,13 +53,22 @@ def ingest(
             say_json(asdict(plan)) if as_json else _show_plan(plan)
             return
         done = run(rag, paths, method, chunk_tokens)
-        say_json({"index": str(index), "model": rag.reader.name, **asdict(done)}) if as_json else _show(done, index)
+        say_json({"index": str(index), "model": rag.reader.name, **asdict(done)}) if as_json else show(done, index)
 
 
 def run(
     rag: "RagCache", paths: Sequence[Path], methods: Sequence[str] | None = None, chunk_tokens: int | None = None
 ) -> "IngestReport":
-    """Ingest with progress bars; say what a fused encoding will cost before it starts."""
+    """Ingest with progress bars."""
+    return with_progress(
+        rag, methods, lambda bars: rag.ingest(paths, methods=methods, chunk_tokens=chunk_tokens, progress=bars)
+    )
+
+
+def with_progress(
+    rag: "RagCache", methods: Sequence[str] | None, work: Callable[[Callable[[str, int, int], None]], "IngestReport"]
+) -> "IngestReport":
+    """Work with progress bars; say what a fused encoding will cost before it starts."""
     with progress() as bars:
         announce = _announcer(rag, methods)
 
@@ -71,23 +76,20 @@ def run(
             announce(stage)
             bars(stage, done, total)
 
-        return rag.ingest(paths, methods=methods, chunk_tokens=chunk_tokens, progress=report)
+        return work(report)
 
 
-def _opened(
-    index: Path, model: str | None, methods: Sequence[str] | None, *, dry_run: bool, stack: ExitStack
+def opened(
+    index: Path, model: str | None, methods: Sequence[str] | None, *, new: Path | None = None
 ) -> "RagCache":
-    """The index, or a new one whose method is the first named; a dry run's new one is thrown away."""
-    from tempfile import TemporaryDirectory
-
+    """The index, or a `new` one there or elsewhere, whose method is the first named."""
     from ragcache.errors import EmptyIndex
     from ragcache.rag import RagCache
 
     try:
         return RagCache.open(index, model=model, create=False)
     except EmptyIndex:
-        place = stack.enter_context(TemporaryDirectory()) if dry_run else index
-        return RagCache.open(place, model=model, method=methods[0] if methods else None)
+        return RagCache.open(new or index, model=model, method=methods[0] if methods else None)
 
 
 def _announcer(rag: "RagCache", methods: Sequence[str] | None) -> Callable[[str], None]:
@@ -124,13 +126,14 @@ def _show_plan(plan: "IngestPlan") -> None:
     _show_skipped(plan.skipped)
 
 
-def _show(report: "IngestReport", index: Path) -> None:
+def show(report: "IngestReport", index: Path, what: str = "documents") -> None:
+    """Say what was done, and what to do next."""
     for error in report.errors:
         note(f"not ingested: {error}")
     _show_skipped(report.skipped)
     encoded = ", ".join(f"{count:,} {recipe}" for recipe, count in report.encoded.items()) or "nothing new"
     say(
-        f"documents: {report.added:,} added, {report.changed:,} changed, {report.removed:,} removed, "
+        f"{what}: {report.added:,} added, {report.changed:,} changed, {report.removed:,} removed, "
         f"{report.unchanged:,} unchanged"
     )
     took = duration(report.seconds)

@@ -7,7 +7,7 @@ import typer
 from typer.core import TyperGroup
 
 from ragcache.errors import RagCacheError
-from ragcache_cli import ask, bench, demo, doctor, ingest, methods, store
+from ragcache_cli import adopt, ask, bench, chat, demo, doctor, ingest, methods, store
 from ragcache_cli.terminal import note, quiet_when_piped
 
 
@@ -29,6 +29,8 @@ class Commands(TyperGroup):
 app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command("ingest")(ingest.ingest)
 app.command("ask")(ask.ask)
+app.command("chat")(chat.chat)
+app.command("adopt")(adopt.adopt)
 app.command("methods")(methods.methods)
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)

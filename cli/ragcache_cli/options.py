@@ -13,6 +13,27 @@ Model = Annotated[
         help="Hub id or folder of the model; without it the index's own, else the small bundled reader.",
     ),
 ]
+Methods = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--method",
+        metavar="NAME",
+        help="Make what this row of `ragcache methods` loads; may be given several times. "
+        "Without it the index's own method.",
+    ),
+]
+TopK = Annotated[
+    int | None, typer.Option("--top-k", metavar="N", help="Chunks to retrieve; without it the index's own number.")
+]
+OwnMethod = Annotated[
+    str | None,
+    typer.Option("--method", metavar="NAME", help="A row of `ragcache methods`; without it the index's own."),
+]
+Recompute = Annotated[
+    float | None,
+    typer.Option(metavar="R", help="Share of the reused tokens to recompute, 0 to 1; without it the method's own."),
+]
+MaxNewTokens = Annotated[int | None, typer.Option(metavar="N", help="Most tokens of the answer (128 without it).")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value on stdout instead of text.")]
 
 DEFAULT_INDEX = Path("index")

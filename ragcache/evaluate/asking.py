@@ -9,6 +9,7 @@ from pathlib import Path
 
 from torch import Tensor
 
+from ragcache.chunks import Chunk
 from ragcache.encode import Encoder
 from ragcache.engine import Engine
 from ragcache.evaluate.company import Kind, company, documents
@@ -17,7 +18,7 @@ from ragcache.evaluate.metrics import exact_match, token_f1
 from ragcache.evaluate.packed import packed_weights
 from ragcache.evaluate.records import Record
 from ragcache.evaluate.tasks import Example
-from ragcache.index import Chunk, Index
+from ragcache.index import Index
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 from ragcache.report import Answer, CacheReport

@@ -10,10 +10,10 @@ from statistics import fmean
 from typing import NamedTuple
 
 from ragcache.bundled import CorpusQuestion
+from ragcache.chunks import Chunk
 from ragcache.evaluate.asking import Progress
 from ragcache.evaluate.contenders import Contender
 from ragcache.evaluate.metrics import bootstrap, exact_match
-from ragcache.index import Chunk
 from ragcache.model.decode import Sampling
 from ragcache.rag import RagCache
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from ragcache.chunks import Chunk
 from ragcache.encode import Encoder
 from ragcache.engine import Engine
 from ragcache.errors import InvalidArgument
@@ -13,7 +14,7 @@ from ragcache.evaluate.asking import Asked, Job, Progress, filled, silent
 from ragcache.evaluate.contenders import Contender
 from ragcache.evaluate.references import stock_kv
 from ragcache.evaluate.tasks import Example
-from ragcache.index import Chunk, Index
+from ragcache.index import Index
 from ragcache.methods import METHODS, Method, find
 from ragcache.model.buffer import KVBuffer
 from ragcache.model.decode import Sampling

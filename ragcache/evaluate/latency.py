@@ -9,12 +9,13 @@ from typing import Any
 import torch
 
 from ragcache import methods
+from ragcache.chunks import Chunk
 from ragcache.encode import LeftContext, Prefixed
 from ragcache.engine import Engine
 from ragcache.errors import InvalidArgument
 from ragcache.evaluate.asking import Progress, charged, silent
 from ragcache.evaluate.contenders import Contender
-from ragcache.index import MEMORY_BYTES, Chunk, Index
+from ragcache.index import MEMORY_BYTES, Index
 from ragcache.model.reader import Reader
 from ragcache.report import CacheReport
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from ragcache import methods
+from ragcache.chunks import Chunk
 from ragcache.errors import EmptyIndex, InvalidArgument
 from ragcache.evaluate.asking import Asked, Progress, ask
 from ragcache.evaluate.contenders import Contender, in_turn
 from ragcache.evaluate.records import Journal, Record, digest
 from ragcache.evaluate.tasks import Example
-from ragcache.index import Chunk
 from ragcache.methods import Method
 from ragcache.model.decode import Sampling
 from ragcache.rag import RagCache

@@ -2,6 +2,7 @@
 
 from ragcache.retrieve.documents import Document, find, load, skipped
 from ragcache.retrieve.embed import DEFAULT_EMBEDDER, Embedder
+from ragcache.retrieve.foreign import foreign
 from ragcache.retrieve.neighbours import neighbours
 from ragcache.retrieve.split import Limit, Piece, Splitter
 from ragcache.retrieve.vectors import Vectors
@@ -15,6 +16,7 @@ __all__ = [
     "Splitter",
     "Vectors",
     "find",
+    "foreign",
     "load",
     "neighbours",
     "skipped",

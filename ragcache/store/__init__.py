@@ -3,6 +3,7 @@
 from ragcache.store.blob import Blob, pack, unpack
 from ragcache.store.catalog import Catalog
 from ragcache.store.codec import Codec, Int8, Raw
+from ragcache.store.entries import Entries, EntryRow
 from ragcache.store.key import kv_key, load_or_create_secret
 from ragcache.store.local import LocalStore
 from ragcache.store.memory import MemoryTier
@@ -15,6 +16,8 @@ __all__ = [
     "Codec",
     "DocumentRow",
     "EncodingRow",
+    "Entries",
+    "EntryRow",
     "Int8",
     "LocalStore",
     "MemoryTier",

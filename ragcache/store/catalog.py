@@ -38,8 +38,13 @@ _APPLICATION = 0x52414743  # "RAGC" in the file's header, so that another progra
 _WAIT_SECONDS = 30.0
 _HEADER_BYTES = 100
 
-
-_LISTED = "(SELECT value FROM json_each(?))"  # any number of values in one parameter
+#: In a query: any number of values in one parameter, as a JSON list.
+LISTED = "(SELECT value FROM json_each(?))"
+_EDITION = "edition"
+_NEXT_EDITION = (
+    f"INSERT INTO settings VALUES ('{_EDITION}', '1') ON CONFLICT (name) DO UPDATE SET "
+    "value = CAST(CAST(value AS INTEGER) + 1 AS TEXT)"
+)
 _REFUSED = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY")
 _UNOPENED = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_CANTOPEN", "SQLITE_PERM")
 
@@ -72,7 +77,6 @@ class Catalog:
         self.path = Path(path)
         self._sync = "FULL" if durable else "OFF"
         self._lock = RLock()
-        self._edition = 0  # of what this connection wrote; SQLite itself counts the others'
         self._connection = self._connect()
         try:
             self._prepare()
@@ -92,7 +96,7 @@ class Catalog:
 
     def set_setting(self, name: str, value: Any) -> None:
         """Write a setting, anything that JSON can hold."""
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, json.dumps(value)))
 
     def put_document(self, document: DocumentRow, chunks: Sequence[ChunkRow]) -> list[str]:
@@ -112,7 +116,7 @@ class Catalog:
         """
         if any(chunk.document != document.id for chunk in chunks):
             raise InvalidArgument(f"every chunk put with document {document.id!r} must name it.")
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             keys = self._keys_of(
                 "document IN (SELECT id FROM documents WHERE id = ? OR source = ?)", document.id, document.source
             )
@@ -123,7 +127,7 @@ class Catalog:
                 document_values(document),
             )
             self._replace_chunks(document.id, [chunk_values(chunk) for chunk in chunks])
-            self._edition += 1
+            connection.execute(_NEXT_EDITION)
             return self._unreferenced(keys)
 
     def remove_document(self, id: str) -> list[str]:
@@ -134,10 +138,10 @@ class Catalog:
         list of str
             Keys that no encoding names any more; empty if there is no such document.
         """
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             keys = self._keys_of("document = ?", id)
             connection.execute("DELETE FROM documents WHERE id = ?", (id,))
-            self._edition += 1
+            connection.execute(_NEXT_EDITION)
             return self._unreferenced(keys)
 
     def document(self, id: str) -> DocumentRow | None:
@@ -158,7 +162,7 @@ class Catalog:
 
     def chunks(self, ids: Sequence[str]) -> list[ChunkRow]:
         """Find chunks by id, in the order asked for; those the index lacks are left out."""
-        found = {chunk.id: chunk for chunk in self._chunks(f"WHERE id IN {_LISTED}", json.dumps(list(ids)))}
+        found = {chunk.id: chunk for chunk in self._chunks(f"WHERE id IN {LISTED}", json.dumps(list(ids)))}
         return [found[id] for id in ids if id in found]
 
     def chunks_of(self, document: str) -> list[ChunkRow]:
@@ -171,11 +175,11 @@ class Catalog:
 
     def texts(self) -> list[tuple[str, str]]:
         """List every chunk's id and text, by document and in reading order."""
-        return [(id, text) for id, text in self._read("SELECT id, text FROM chunks ORDER BY document, ordinal")]
+        return [(id, text) for id, text in self.read("SELECT id, text FROM chunks ORDER BY document, ordinal")]
 
-    def edition(self) -> tuple[int, int]:
-        """Tell what changes whenever chunks do, whoever changes them."""
-        return self._edition, self._read("PRAGMA data_version")[0][0]
+    def edition(self) -> int:
+        """Tell how often documents were put or removed, by whomever: another number, other chunks."""
+        return int(self.setting(_EDITION, 0))
 
     def missing(self, recipe: str) -> list[ChunkRow]:
         """List the chunks that have no encoding by a recipe, by document and in reading order."""
@@ -192,7 +196,7 @@ class Catalog:
         InvalidArgument
             The index has no such chunk; no row was written then.
         """
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             connection.executemany(
                 f"INSERT OR REPLACE INTO encodings ({ENCODING}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 [encoding_values(row) for row in rows],
@@ -205,7 +209,7 @@ class Catalog:
     def made_with(self, keys: Iterable[str]) -> list[EncodingRow]:
         """List the encodings whose left context holds any of some keys: they carry its content too."""
         return self._encodings(
-            f'WHERE EXISTS (SELECT 1 FROM json_each("left") WHERE value IN {_LISTED}) ORDER BY chunk, recipe, key',
+            f'WHERE EXISTS (SELECT 1 FROM json_each("left") WHERE value IN {LISTED}) ORDER BY chunk, recipe, key',
             json.dumps(list(keys)),
         )
 
@@ -217,25 +221,25 @@ class Catalog:
         list of str
             Keys that no encoding names any more.
         """
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             keys = self._keys_of("recipe = ?", recipe)
             connection.execute("DELETE FROM encodings WHERE recipe = ?", (recipe,))
             return self._unreferenced(keys)
 
     def drop_key(self, key: str) -> None:
         """Remove every encoding that names a key, because its blob is gone."""
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             connection.execute("DELETE FROM encodings WHERE key = ?", (key,))
 
     def referenced(self, key: str) -> bool:
         """Tell whether any encoding names a key."""
-        return bool(self._read("SELECT 1 FROM encodings WHERE key = ? LIMIT 1", key))
+        return bool(self.read("SELECT 1 FROM encodings WHERE key = ? LIMIT 1", key))
 
     def touch(self, keys: Iterable[str]) -> None:
         """Note that blobs were used now."""
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             connection.execute(
-                f"UPDATE encodings SET used = ? WHERE key IN {_LISTED}", (time.time(), json.dumps(list(keys)))
+                f"UPDATE encodings SET used = ? WHERE key IN {LISTED}", (time.time(), json.dumps(list(keys)))
             )
 
     def stats(self) -> dict[str, Any]:
@@ -248,13 +252,13 @@ class Catalog:
             counted once however many rows share it.
         """
         sizes = "SELECT recipe, key, MAX(nbytes) AS nbytes FROM encodings GROUP BY"
-        chunks = dict(self._read("SELECT recipe, COUNT(DISTINCT chunk) FROM encodings GROUP BY recipe"))
-        nbytes = dict(self._read(f"SELECT recipe, SUM(nbytes) FROM ({sizes} recipe, key) GROUP BY recipe"))
+        chunks = dict(self.read("SELECT recipe, COUNT(DISTINCT chunk) FROM encodings GROUP BY recipe"))
+        nbytes = dict(self.read(f"SELECT recipe, SUM(nbytes) FROM ({sizes} recipe, key) GROUP BY recipe"))
         return {
-            "documents": self._read("SELECT COUNT(*) FROM documents")[0][0],
-            "chunks": self._read("SELECT COUNT(*) FROM chunks")[0][0],
+            "documents": self.read("SELECT COUNT(*) FROM documents")[0][0],
+            "chunks": self.read("SELECT COUNT(*) FROM chunks")[0][0],
             "encodings": {name: {"chunks": chunks[name], "bytes": nbytes[name]} for name in sorted(chunks)},
-            "bytes": self._read(f"SELECT COALESCE(SUM(nbytes), 0) FROM ({sizes} key)")[0][0],
+            "bytes": self.read(f"SELECT COALESCE(SUM(nbytes), 0) FROM ({sizes} key)")[0][0],
         }
 
     def _connect(self) -> sqlite3.Connection:
@@ -269,18 +273,18 @@ class Catalog:
             return sqlite3.connect(self.path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
 
     def _prepare(self) -> None:
-        tables = self._read("SELECT COUNT(*) FROM sqlite_master")[0][0]
-        if tables and self._read("PRAGMA application_id")[0][0] != _APPLICATION:
+        tables = self.read("SELECT COUNT(*) FROM sqlite_master")[0][0]
+        if tables and self.read("PRAGMA application_id")[0][0] != _APPLICATION:
             raise IndexFormat(f"{self.path} is another program's database; choose another folder for the index.")
         for pragma in ("journal_mode = WAL", f"synchronous = {self._sync}", "foreign_keys = ON", "secure_delete = ON"):
-            self._read(f"PRAGMA {pragma}")
-        with self._transaction() as connection:
+            self.read(f"PRAGMA {pragma}")
+        with self.transaction() as connection:
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
             connection.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied REAL)")
             self._migrate(connection)
 
     def _migrate(self, connection: sqlite3.Connection) -> None:
-        applied = {name for (name,) in self._read("SELECT name FROM migrations")}
+        applied = {name for (name,) in self.read("SELECT name FROM migrations")}
         unknown = applied - {migration.__name__ for migration in MIGRATIONS}
         if unknown:
             raise IndexFormat(
@@ -293,11 +297,11 @@ class Catalog:
                 connection.execute("INSERT INTO migrations VALUES (?, ?)", (migration.__name__, time.time()))
 
     def _replace_chunks(self, document: str, values: Sequence[tuple[Any, ...]]) -> None:
-        before = dict(self._read("SELECT id, token_ids FROM chunks WHERE document = ?", document))
+        before = dict(self.read("SELECT id, token_ids FROM chunks WHERE document = ?", document))
         kept = [row for row in values if before.get(row[0]) == row[4]]
         new = [row for row in values if before.get(row[0]) != row[4]]
         self._connection.execute(
-            f"DELETE FROM chunks WHERE document = ? AND id NOT IN {_LISTED}",
+            f"DELETE FROM chunks WHERE document = ? AND id NOT IN {LISTED}",
             (document, json.dumps([row[0] for row in kept])),
         )
         self._connection.executemany(
@@ -308,11 +312,11 @@ class Catalog:
 
     def _keys_of(self, condition: str, *parameters: Any) -> list[str]:
         query = f"SELECT DISTINCT key FROM encodings JOIN chunks ON chunks.id = chunk WHERE {condition}"
-        return [key for (key,) in self._read(query, *parameters)]
+        return [key for (key,) in self.read(query, *parameters)]
 
     def _unreferenced(self, keys: Sequence[str]) -> list[str]:
         query = "SELECT value FROM json_each(?) WHERE value NOT IN (SELECT key FROM encodings)"
-        return [key for (key,) in self._read(query, json.dumps(keys))]
+        return [key for (key,) in self.read(query, json.dumps(keys))]
 
     def _documents(self, clause: str, *parameters: Any) -> list[DocumentRow]:
         return self._rows(document_row, f"SELECT {DOCUMENT} FROM documents {clause}", *parameters)
@@ -325,16 +329,18 @@ class Catalog:
 
     def _rows(self, make: Callable[..., _Row], query: str, *parameters: Any) -> list[_Row]:
         try:
-            return [make(*values) for values in self._read(query, *parameters)]
+            return [make(*values) for values in self.read(query, *parameters)]
         except (ValueError, TypeError) as error:
             raise self._damaged(error) from error
 
-    def _read(self, query: str, *parameters: Any) -> list[tuple[Any, ...]]:
+    def read(self, query: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        """Rows of a query, for other tables of this file too."""
         with self._lock, self._guard():
             return self._connection.execute(query, parameters).fetchall()
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """One transaction, for other tables of this file too; an error leaves no trace of it."""
         with self._lock, self._guard(), self._connection as connection:  # commits, or rolls back on any error
             connection.execute("BEGIN IMMEDIATE")
             yield connection

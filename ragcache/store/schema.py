@@ -112,7 +112,19 @@ def m001_documents_chunks_encodings(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-MIGRATIONS = [m001_documents_chunks_encodings]
+def m002_entries(connection: sqlite3.Connection) -> None:
+    """Create the table of other stores' names for chunks; a chunk may come back under its name, so none is bound."""
+    for statement in (
+        """CREATE TABLE entries (
+            collection TEXT NOT NULL, name TEXT NOT NULL, document TEXT NOT NULL, place TEXT NOT NULL,
+            chunk TEXT NOT NULL, PRIMARY KEY (collection, name))""",
+        "CREATE INDEX entries_by_name ON entries (name)",
+        "CREATE INDEX entries_by_document ON entries (collection, document)",
+    ):
+        connection.execute(statement)
+
+
+MIGRATIONS = [m001_documents_chunks_encodings, m002_entries]
 """Run once each, in order; a file that names one which is not listed here was made by a newer version."""
 
 DOCUMENT = "id, source, digest, metadata"

@@ -18,6 +18,7 @@ from torch import Tensor
 from twin import stale_kv
 from typer.testing import CliRunner, Result
 
+from ragcache.chunks import Chunk
 from ragcache.engine import Engine
 from ragcache.errors import InvalidArgument, PromptTooLong
 from ragcache.evaluate.inspection import Inspection, by_layer, inspect
@@ -25,7 +26,6 @@ from ragcache.evaluate.pages.picture import draw_bands
 from ragcache.evaluate.pages.pixels import png, shares
 from ragcache.evaluate.pages.question import bands, html
 from ragcache.evaluate.tasks import TASKS
-from ragcache.index import Chunk
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 from ragcache.rag import RagCache

@@ -13,8 +13,8 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedTokenizerFast
 from twin import stale_kv
 
+from ragcache.chunks import Chunk
 from ragcache.engine import Engine
-from ragcache.index import Chunk
 from ragcache.methods import METHODS, Method
 from ragcache.model.buffer import ChunkKV
 from ragcache.model.cost import Ledger, Shape

@@ -341,7 +341,7 @@ def test_a_failed_migration_leaves_the_catalogue_as_it_was(catalog, monkeypatch)
         with pytest.raises(IndexFormat):
             Catalog(catalog.path)
     again = Catalog(catalog.path)
-    assert again._read("SELECT name FROM sqlite_master WHERE name = 'colours'") == []
+    assert again.read("SELECT name FROM sqlite_master WHERE name = 'colours'") == []
     again.close()
 
 
@@ -358,7 +358,7 @@ def test_damaged_rows_are_an_error_and_not_an_answer(catalog, damage):
     fill(catalog, "a")
     catalog.set_setting("n", 1)
     catalog.put_encoding(encoding("a0", "k"))
-    with catalog._transaction() as connection:
+    with catalog.transaction() as connection:
         connection.execute(damage)
     with pytest.raises(IndexFormat):
         (catalog.all_chunks(), catalog.documents(), catalog.setting("n"), catalog.encodings("a0", "alone"))
@@ -376,13 +376,13 @@ def test_a_torn_file_is_an_error(catalog):
 
 def test_a_full_disk_loses_only_the_transaction_that_met_it(catalog):
     fill(catalog, "a")
-    pages = catalog._read("PRAGMA page_count")[0][0]
-    catalog._read(f"PRAGMA max_page_count = {pages}")
+    pages = catalog.read("PRAGMA page_count")[0][0]
+    catalog.read(f"PRAGMA max_page_count = {pages}")
     many = [chunk(f"b{n}", "b", n) for n in range(500)]
     with pytest.raises(StorageFull, match="free some space"):
         catalog.put_document(document("b"), many)
     assert catalog.documents() == [document("a")]
-    catalog._read("PRAGMA max_page_count = 1000000")
+    catalog.read("PRAGMA max_page_count = 1000000")
     catalog.put_document(document("b"), many)
     assert catalog.stats()["chunks"] == 501
 
@@ -395,6 +395,6 @@ def test_a_folder_that_is_missing_is_named(tmp_path):
 def test_a_catalogue_locked_for_too_long_says_so(catalog, monkeypatch):
     monkeypatch.setattr("ragcache.store.catalog._WAIT_SECONDS", 0.05)
     waiting = Catalog(catalog.path)
-    with catalog._transaction(), pytest.raises(UnusableIndex, match="locked"):
+    with catalog.transaction(), pytest.raises(UnusableIndex, match="locked"):
         waiting.set_setting("n", 1)
     waiting.close()

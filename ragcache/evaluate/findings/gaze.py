@@ -6,6 +6,7 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
+from ragcache.chunks import Chunk
 from ragcache.engine import Engine
 from ragcache.evaluate.agreement import agreement, best, looks
 from ragcache.evaluate.asking import Asked, Job, filled
@@ -14,7 +15,6 @@ from ragcache.evaluate.findings.finding import Finding, Verdict, shown
 from ragcache.evaluate.metrics import bootstrap
 from ragcache.evaluate.runs import Bench, Tasks
 from ragcache.evaluate.tasks import Example
-from ragcache.index import Chunk
 from ragcache.methods import METHODS
 from ragcache.select import Auxiliary
 

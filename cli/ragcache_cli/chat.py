@@ -1,0 +1,81 @@
+"""`ragcache chat`: one question after the other, each in the light of those before it."""
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import typer
+
+from ragcache_cli.ask import print_pieces
+from ragcache_cli.options import DEFAULT_INDEX, AsJson, IndexPath, MaxNewTokens, Model, OwnMethod, Recompute, TopK
+from ragcache_cli.terminal import note, say
+
+if TYPE_CHECKING:
+    from ragcache.rag import RagCache
+    from ragcache.stream import Stream
+    from ragcache.written import Message
+
+
+def chat(
+    index: IndexPath = DEFAULT_INDEX,
+    top_k: TopK = None,
+    method: OwnMethod = None,
+    recompute: Recompute = None,
+    max_new_tokens: MaxNewTokens = None,
+    model: Model = None,
+    as_json: AsJson = False,
+) -> None:
+    """Answer one question a line, until an empty one or the end of the input.
+
+    Each question is retrieved for with the one before it, and asked behind everything said so far; the chunks come from
+    the cache as ever. When the conversation no longer fits the model its oldest turns are left out.
+    """
+    from ragcache.methods import find
+    from ragcache.model.decode import Sampling
+    from ragcache.rag import RagCache
+    from ragcache.written import Message
+
+    if method is not None:
+        find(method).budget(recompute)  # before minutes are spent on loading a model
+    sampling = None if max_new_tokens is None else Sampling(max_new_tokens=max_new_tokens)
+    with RagCache.open(index, model=model, create=False) as rag:
+        history: list[Message] = []
+        for question in _lines():
+            stream, history = _begun(
+                rag, question, history, top_k=top_k, method=method, recompute=recompute, sampling=sampling
+            )
+            if not as_json:
+                print_pieces(stream)
+            answer = stream.answer
+            if as_json:
+                say(json.dumps(answer.as_dict()))  # one line a turn
+            else:
+                note(answer.report.line())
+            history += [Message("user", question), Message("assistant", answer.text)]
+
+
+def _begun(
+    rag: "RagCache", question: str, history: "list[Message]", **how: object
+) -> "tuple[Stream, list[Message]]":
+    """The next answer, behind as many of the last turns as the model takes, and those turns."""
+    from ragcache.errors import PromptTooLong
+
+    while True:
+        try:
+            return rag.stream(question, history=history, **how), history  # type: ignore[arg-type]
+        except PromptTooLong:
+            if not history:
+                raise
+            history = history[2:]
+
+
+def _lines() -> Iterator[str]:
+    """What is typed, or what comes through a pipe; neither blank."""
+    while True:
+        if sys.stdin.isatty():
+            typer.echo("> ", nl=False, err=True)
+        line = sys.stdin.readline().strip()
+        if not line:
+            return
+        yield line

@@ -1,0 +1,96 @@
+"""What both models have in common: an index, a method, and how tokens are chosen."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.documents import Document
+from pydantic import BaseModel, Field, PrivateAttr
+
+from ragcache import Message, RagCache, Sampling
+from ragcache.errors import InvalidArgument
+from ragcache.stream import Stream
+
+
+class Asking(BaseModel):
+    """The fields of a model that answers from an index.
+
+    Any of them but `index` and `model` may be given anew with each call, or bound: `model.bind(recompute=0.15)`.
+    """
+
+    index: str = Field(default="./index")
+    """Folder of the index; opened at the first question, if no `RagCache` was handed over."""
+    model: str | None = None
+    """Hub id or folder of the model that made the index; the index knows it."""
+    method: str | None = None
+    """Row of the method table; the index's own by default."""
+    recompute: float | None = None
+    """Share of the reused tokens to recompute; the method's own by default."""
+    max_tokens: int = 128
+    """Most tokens of an answer."""
+    temperature: float = 0.0
+    """0 is greedy."""
+    top_p: float = 1.0
+    top_k: int = 0
+    repetition_penalty: float = 1.0
+    seed: int | None = None
+    stop: list[str] | None = None
+    """Strings that end an answer, none of them part of it."""
+
+    _rag: RagCache | None = PrivateAttr(default=None)
+    _opening: Any = PrivateAttr(default_factory=threading.Lock)
+
+    def __init__(self, rag: RagCache | None = None, **fields: Any) -> None:
+        if rag is not None:
+            fields = {"index": str(rag.index.path), "model": rag.reader.name, **fields}
+        super().__init__(**fields)
+        self._rag = rag
+
+    @property
+    def rag(self) -> RagCache:
+        """The index; opened now if it was not yet."""
+        with self._opening:
+            if self._rag is None:
+                self._rag = RagCache.open(self.index, model=self.model, create=False)
+            return self._rag
+
+    def asked(
+        self,
+        prompt: str | Sequence[Message],
+        documents: Sequence[Document | str] | None,
+        stop: Sequence[str] | None,
+        options: dict[str, Any],
+    ) -> Stream:
+        """The answer to a prompt; over documents, in the house's own words, where there are some."""
+        rag, how = self.rag, {**self.model_dump(include=set(Asking.model_fields)), **options}
+        if how["model"] not in (None, self.model, rag.reader.name):
+            raise InvalidArgument(
+                f"the index {self.index} holds KV of {rag.reader.name}, not of {how['model']}; another model needs an "
+                "index of its own"
+            )
+        row = {"method": how["method"], "recompute": how["recompute"], "sampling": _sampling(how, stop)}
+        if not (documents and prompt):
+            return rag.engine.complete(prompt, **row)
+        *history, last = [Message("user", prompt)] if isinstance(prompt, str) else prompt
+        chunks = [rag.engine.chunk(*_named(document)) for document in documents]
+        return rag.engine.stream(last.text, chunks, history=history, **row)
+
+    def about(self, stream: Stream) -> dict[str, Any]:
+        """What a model says of a finished answer."""
+        answer = stream.answer
+        return {
+            "model_name": answer.model,
+            "finish_reason": "length" if len(answer.token_ids) >= stream.sampling.max_new_tokens else "stop",
+            "ragcache": answer.report.as_dict(),
+        }
+
+
+def _sampling(how: dict[str, Any], stop: Sequence[str] | None) -> Sampling:
+    chosen = {name: how[name] for name in ("temperature", "top_p", "top_k", "repetition_penalty", "seed")}
+    return Sampling(max_new_tokens=how["max_tokens"], stop=tuple(stop or how["stop"] or ()), **chosen)
+
+
+def _named(document: Document | str) -> tuple[str, str | None]:
+    return (document, None) if isinstance(document, str) else (document.page_content, document.id)

@@ -1,0 +1,61 @@
+"""A LangChain text-completion model that answers from cached chunks; chat models are LangChain's own preference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.documents import Document
+from langchain_core.language_models import BaseLLM
+from langchain_core.outputs import Generation, GenerationChunk, LLMResult
+
+from langchain_ragcache.asking import Asking
+from ragcache import RagCache
+from ragcache.stream import spoken
+
+
+class RagCacheLLM(Asking, BaseLLM):
+    """Continues a string as it is, from the KV of the chunks that stand in it.
+
+    `documents=` asks the string as a question over them, in the house's own words. `generation_info["ragcache"]` says
+    what happened.
+    """
+
+    def __init__(self, rag: RagCache | None = None, **fields: Any) -> None:
+        super().__init__(rag, **fields)
+
+    @property
+    def _llm_type(self) -> str:
+        return "ragcache"
+
+    @property
+    def _identifying_params(self) -> dict[str, Any]:
+        return self.model_dump(include=set(Asking.model_fields))
+
+    def _generate(
+        self,
+        prompts: list[str],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        documents: Sequence[Document | str] | None = None,
+        **kwargs: Any,
+    ) -> LLMResult:
+        streams = [self.asked(prompt, documents, stop, kwargs) for prompt in prompts]
+        made = [Generation(text=stream.answer.text, generation_info=self.about(stream)) for stream in streams]
+        return LLMResult(generations=[[one] for one in made])
+
+    def _stream(
+        self,
+        prompt: str,
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        documents: Sequence[Document | str] | None = None,
+        **kwargs: Any,
+    ) -> Iterator[GenerationChunk]:
+        stream = self.asked(prompt, documents, stop, kwargs)
+        for piece in spoken(stream):
+            if run_manager:
+                run_manager.on_llm_new_token(piece)
+            yield GenerationChunk(text=piece)
+        yield GenerationChunk(text="", generation_info=self.about(stream))

@@ -1,0 +1,52 @@
+"""LangChain's messages in the engine's terms."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, SystemMessage
+
+from ragcache import Message
+from ragcache.chunks import Chunk
+from ragcache.errors import InvalidArgument
+from ragcache.written import merged
+
+#: Blocks of earlier answers that are not said to the user.
+_UNSAID = ("reasoning", "thinking", "redacted_thinking", "tool_call", "tool_use", "invalid_tool_call")
+
+#: Gives the index's chunk of a text, the one of a name first.
+Finder = Callable[[str, str | None], Chunk]
+
+
+def turns(messages: Sequence[BaseMessage], find: Finder) -> list[Message]:
+    """A conversation; neighbours of one role are one turn, and empty messages are left out."""
+    said = [Message(_role(message), _content(message, find)) for message in messages]
+    return merged(message for message in said if message.content)
+
+
+def _role(message: BaseMessage) -> str:
+    if isinstance(message, ChatMessage):
+        return message.role
+    if isinstance(message, SystemMessage):
+        return "system"
+    return "assistant" if isinstance(message, AIMessage) else "user"
+
+
+def _content(message: BaseMessage, find: Finder) -> str | tuple[str | Chunk, ...]:
+    if isinstance(message.content, str):
+        return message.content
+    return tuple(part for block in message.content for part in _parts(block, find))
+
+
+def _parts(block: str | dict[str, Any], find: Finder) -> Iterator[str | Chunk]:
+    """What a content block says: text; or a chunk, if it is a plain-text document or its extras say `chunk`."""
+    if isinstance(block, str):
+        yield block
+        return
+    kind, extras = block.get("type"), block.get("extras") or {}
+    chunk = extras.get("chunk")
+    if kind == "text-plain" or (kind == "text" and chunk):
+        yield find(block["text"], chunk if isinstance(chunk, str) else block.get("id"))
+    elif kind == "text":
+        yield block["text"]
+    elif kind not in _UNSAID:
+        raise InvalidArgument(f"a content block is of type {kind!r}, but the model reads text and text-plain only")

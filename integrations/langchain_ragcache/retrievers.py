@@ -1,0 +1,25 @@
+"""A LangChain retriever over what `ragcache ingest` made."""
+
+from typing import Any
+
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+
+
+class RagCacheRetriever(BaseRetriever):
+    """The most similar chunks of an index, its files' and those of vector stores alike.
+
+    A document's `id` is the chunk's, so `documents=` finds its KV at once.
+    """
+
+    rag: Any
+    """The `RagCache` to ask."""
+    k: int | None = None
+    """How many chunks; the index's own number by default."""
+
+    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
+        return [
+            Document(chunk.text, id=chunk.id, metadata={"source": chunk.source, "score": chunk.score})
+            for chunk in self.rag.retrieve(query, top_k=self.k)
+        ]

@@ -1,0 +1,223 @@
+"""Any LangChain vector store, with the KV of its chunks kept beside it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from langchain_core.documents import Document
+from langchain_core.runnables import run_in_executor
+from langchain_core.vectorstores import VectorStore
+
+from ragcache.collection import Collection, Entry
+from ragcache.errors import InvalidArgument
+from ragcache.retrieve.needs import needs
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+    from ragcache import Method, RagCache
+
+
+def _asked_of(name: str) -> Any:
+    """A method that is the wrapped store's own."""
+
+    def method(self: RagCacheVectorStore, *args: Any, **kwargs: Any) -> Any:
+        return getattr(self.store, name)(*args, **kwargs)
+
+    method.__name__ = name
+    return method
+
+
+class RagCacheVectorStore(VectorStore):
+    """A vector store whose chunks are prefilled when they are added, and forgotten when they are deleted.
+
+    Searching is the wrapped store's business, and so is everything else that is not said here. Chunks of one
+    `metadata["source"]` are one document, in the order of `page` and `start_index` where splitters left them, else as
+    they came.
+
+    Parameters
+    ----------
+    store : VectorStore
+        The one to wrap, `Chroma` for instance. What it holds already is known after `ragcache adopt`, or is prefilled
+        when it is asked about.
+    rag : RagCache
+        Whose index keeps the KV.
+    collection : str, optional
+        A name for this store in the index; Chroma's collection by default, else the store's class.
+    methods : sequence of str or Method, optional
+        Rows whose encodings are made; the index's own method by default.
+    """
+
+    def __init__(
+        self,
+        store: VectorStore,
+        rag: RagCache,
+        *,
+        collection: str | None = None,
+        methods: Sequence[str | Method] | None = None,
+    ) -> None:
+        self.store = store
+        name = collection or getattr(store, "_collection_name", None) or type(store).__name__
+        self.kv: Collection = rag.collection(name, methods=methods)
+
+    @classmethod
+    def from_texts(
+        cls,
+        texts: list[str],
+        embedding: Embeddings,
+        metadatas: list[dict[str, Any]] | None = None,
+        *,
+        ids: list[str] | None = None,
+        rag: RagCache | None = None,
+        store: type[VectorStore] | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Make a store of texts, and their KV.
+
+        Parameters
+        ----------
+        texts, embedding, metadatas, ids
+            As in LangChain.
+        rag : RagCache
+            Whose index keeps the KV.
+        store : type of VectorStore
+            What to make; `langchain_chroma.Chroma` by default. It is handed `kwargs`.
+        """
+        if rag is None:
+            raise InvalidArgument("a RagCacheVectorStore keeps KV in an index; name it with rag=RagCache.open(...)")
+        names = [name or str(uuid.uuid4()) for name in ids or [""] * len(texts)]
+        made = (store or _chroma()).from_texts(texts, embedding, metadatas, ids=names, **kwargs)
+        self = cls(made, rag)
+        self.kv.add(_entries(names, texts, metadatas))
+        return self
+
+    # -- what is added is prefilled, behind the wrapped store's own work
+
+    def add_texts(
+        self, texts: Iterable[str], metadatas: list[dict[str, Any]] | None = None, **kwargs: Any
+    ) -> list[str]:
+        """Add texts, and make their KV."""
+        texts = list(texts)
+        names = self.store.add_texts(texts, metadatas, **kwargs)
+        self.kv.add(_entries(names, texts, metadatas))
+        return names
+
+    async def aadd_texts(
+        self, texts: Iterable[str], metadatas: list[dict[str, Any]] | None = None, **kwargs: Any
+    ) -> list[str]:
+        """Add texts, and make their KV, in another thread."""
+        texts = list(texts)
+        names = await self.store.aadd_texts(texts, metadatas, **kwargs)
+        await run_in_executor(None, self.kv.add, _entries(names, texts, metadatas))
+        return names
+
+    def add_documents(self, documents: list[Document], **kwargs: Any) -> list[str]:
+        """Add documents, and make their KV."""
+        names = self.store.add_documents(documents, **kwargs)
+        self.kv.add(_of(names, documents))
+        return names
+
+    async def aadd_documents(self, documents: list[Document], **kwargs: Any) -> list[str]:
+        """Add documents, and make their KV, in another thread."""
+        names = await self.store.aadd_documents(documents, **kwargs)
+        await run_in_executor(None, self.kv.add, _of(names, documents))
+        return names
+
+    def update_document(self, document_id: str, document: Document) -> None:
+        """Replace a document, where the wrapped store can."""
+        self.update_documents([document_id], [document])
+
+    def update_documents(self, ids: list[str], documents: list[Document]) -> None:
+        """Replace documents, where the wrapped store can."""
+        self._own("update_documents")(ids, documents)
+        self.kv.add(_of(ids, documents))
+
+    # -- what is deleted is forgotten, before the wrapped store forgets it
+
+    def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
+        """Delete by ids; where the store is told to choose by other means, its choice is found out afterwards."""
+        if ids is not None and not kwargs:
+            self.kv.discard(ids)
+        done = self.store.delete(ids, **kwargs)
+        if ids is None or kwargs:
+            self._catch_up()
+        return done
+
+    async def adelete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
+        """Delete by ids, as `delete`."""
+        if ids is not None and not kwargs:
+            await run_in_executor(None, self.kv.discard, ids)
+        done = await self.store.adelete(ids, **kwargs)
+        if ids is None or kwargs:
+            await run_in_executor(None, self._catch_up)
+        return done
+
+    def delete_collection(self) -> None:
+        """Delete everything, where the wrapped store can."""
+        delete = self._own("delete_collection")
+        self.kv.clear()
+        delete()
+
+    def reset_collection(self) -> None:
+        """Delete everything and begin anew, where the wrapped store can."""
+        reset = self._own("reset_collection")
+        self.kv.clear()
+        reset()
+
+    def _catch_up(self) -> None:
+        """Forget what the wrapped store no longer has."""
+        names = self.kv.names()
+        still = {document.id for document in self.store.get_by_ids(names)} if names else set()
+        self.kv.discard([name for name in names if name not in still])
+
+    # -- the wrapped store's own
+
+    similarity_search = _asked_of("similarity_search")
+    asimilarity_search = _asked_of("asimilarity_search")
+    similarity_search_with_score = _asked_of("similarity_search_with_score")
+    asimilarity_search_with_score = _asked_of("asimilarity_search_with_score")
+    similarity_search_by_vector = _asked_of("similarity_search_by_vector")
+    asimilarity_search_by_vector = _asked_of("asimilarity_search_by_vector")
+    similarity_search_with_relevance_scores = _asked_of("similarity_search_with_relevance_scores")
+    asimilarity_search_with_relevance_scores = _asked_of("asimilarity_search_with_relevance_scores")
+    max_marginal_relevance_search = _asked_of("max_marginal_relevance_search")
+    amax_marginal_relevance_search = _asked_of("amax_marginal_relevance_search")
+    max_marginal_relevance_search_by_vector = _asked_of("max_marginal_relevance_search_by_vector")
+    amax_marginal_relevance_search_by_vector = _asked_of("amax_marginal_relevance_search_by_vector")
+    get_by_ids = _asked_of("get_by_ids")
+    aget_by_ids = _asked_of("aget_by_ids")
+    _select_relevance_score_fn = _asked_of("_select_relevance_score_fn")
+
+    @property
+    def embeddings(self) -> Embeddings | None:
+        """What the wrapped store embeds with."""
+        return self.store.embeddings
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "store":  # not yet there, while an object is copied
+            raise AttributeError(name)
+        return getattr(self.store, name)
+
+    def _own(self, name: str) -> Callable[..., Any]:
+        method: Callable[..., Any] | None = getattr(self.store, name, None)
+        if method is None:
+            raise NotImplementedError(f"{type(self.store).__name__}, which is wrapped here, has no {name}")
+        return method
+
+
+def _entries(names: Sequence[str], texts: Sequence[str], metadatas: Sequence[dict[str, Any]] | None) -> list[Entry]:
+    about = [*(metadatas or ()), *[{}] * len(texts)]
+    return [Entry.of(name, text, metadata) for name, text, metadata in zip(names, texts, about, strict=False)]
+
+
+def _of(names: Sequence[str], documents: Sequence[Document]) -> list[Entry]:
+    pairs = zip(names, documents, strict=True)
+    return [Entry.of(name, document.page_content, document.metadata) for name, document in pairs]
+
+
+def _chroma() -> type[VectorStore]:
+    with needs("ragcache[langchain]"):
+        from langchain_chroma import Chroma
+    return Chroma

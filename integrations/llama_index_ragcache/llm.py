@@ -1,0 +1,193 @@
+"""A LlamaIndex model that answers from cached chunks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from typing import Any
+
+from llama_index.core.base.llms.types import (
+    ChatMessage,
+    ChatResponse,
+    ChatResponseAsyncGen,
+    ChatResponseGen,
+    CompletionResponse,
+    CompletionResponseAsyncGen,
+    CompletionResponseGen,
+    LLMMetadata,
+    MessageRole,
+    TextBlock,
+)
+from llama_index.core.bridge.pydantic import Field, PrivateAttr
+from llama_index.core.llms import CustomLLM
+from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_callback
+
+from ragcache import Message, RagCache, Sampling
+from ragcache.errors import InvalidArgument
+from ragcache.stream import Stream, spoken
+from ragcache.written import merged
+
+_ROLES = {MessageRole.SYSTEM: "system", MessageRole.DEVELOPER: "system", MessageRole.ASSISTANT: "assistant"}
+_DONE = object()
+
+
+class RagCacheLLM(CustomLLM):
+    """A model whose prompts are answered from the KV of the chunks that stand in them.
+
+    Known chunks are found in the prompt by their text, wherever a template put them, metadata around them or not; what
+    is none is prefilled. `additional_kwargs["ragcache"]` of a response says what happened.
+
+    Parameters
+    ----------
+    rag : RagCache
+        The index.
+    **fields
+        As below; each may also be given with a call.
+    """
+
+    method: str | None = Field(default=None, description="Row of the method table; the index's own by default.")
+    recompute: float | None = Field(default=None, description="Share of the reused tokens to recompute.")
+    max_tokens: int = Field(default=128, description="Most tokens of an answer.")
+    temperature: float = Field(default=0.0, description="0 is greedy.")
+    top_p: float = 1.0
+    top_k: int = 0
+    repetition_penalty: float = 1.0
+    seed: int | None = None
+    stop: list[str] = Field(default_factory=list, description="Strings that end an answer.")
+
+    _rag: RagCache = PrivateAttr()
+
+    def __init__(self, rag: RagCache, **fields: Any) -> None:
+        super().__init__(**fields)
+        self._rag = rag
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Name in serialised form."""
+        return "RagCacheLLM"
+
+    @property
+    def rag(self) -> RagCache:
+        """The index."""
+        return self._rag
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        """The model's limits; it chats if it has a chat template."""
+        reader = self._rag.reader
+        return LLMMetadata(
+            context_window=reader.limit,
+            num_output=self.max_tokens,
+            is_chat_model=bool(getattr(reader.tokenizer, "chat_template", None)),
+            model_name=reader.name,
+        )
+
+    @llm_completion_callback()
+    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+        """Continue a prompt as it is."""
+        return _completed(self._complete(prompt, kwargs))
+
+    @llm_completion_callback()
+    def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponseGen:
+        """Continue a prompt as it is, piece by piece."""
+        return _completing(self._complete(prompt, kwargs))
+
+    @llm_chat_callback()
+    def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        """Answer a conversation."""
+        return _chatted(self._complete(_turns(messages), kwargs))
+
+    @llm_chat_callback()
+    def stream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseGen:
+        """Answer a conversation, piece by piece."""
+        return _chatting(self._complete(_turns(messages), kwargs))
+
+    @llm_completion_callback()
+    async def acomplete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+        """Continue a prompt in another thread."""
+        return await asyncio.to_thread(lambda: _completed(self._complete(prompt, kwargs)))
+
+    @llm_completion_callback()
+    async def astream_complete(
+        self, prompt: str, formatted: bool = False, **kwargs: Any
+    ) -> CompletionResponseAsyncGen:
+        """Continue a prompt in another thread, piece by piece."""
+        return elsewhere(_completing(await asyncio.to_thread(self._complete, prompt, kwargs)))
+
+    @llm_chat_callback()
+    async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        """Answer a conversation in another thread."""
+        return await asyncio.to_thread(lambda: _chatted(self._complete(_turns(messages), kwargs)))
+
+    @llm_chat_callback()
+    async def astream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseAsyncGen:
+        """Answer a conversation in another thread, piece by piece."""
+        return elsewhere(_chatting(await asyncio.to_thread(self._complete, _turns(messages), kwargs)))
+
+    def row(self, options: dict[str, Any] | None = None) -> dict[str, Any]:
+        """What the engine is asked for: method, share to recompute, sampling; `options` before the model's own."""
+        how = {**self.model_dump(include=set(_FIELDS)), **(options or {})}
+        chosen = {name: how[name] for name in ("temperature", "top_p", "top_k", "repetition_penalty", "seed")}
+        sampling = Sampling(max_new_tokens=how["max_tokens"], stop=tuple(how["stop"]), **chosen)
+        return {"method": how["method"], "recompute": how["recompute"], "sampling": sampling}
+
+    def _complete(self, prompt: str | Sequence[Message], options: dict[str, Any]) -> Stream:
+        return self._rag.engine.complete(prompt, **self.row(options))
+
+
+_FIELDS = set(RagCacheLLM.model_fields) - set(CustomLLM.model_fields)
+
+
+async def elsewhere(pieces: Iterator[Any]) -> AsyncGenerator[Any, None]:
+    """A generator's pieces, each made in another thread."""
+    while (piece := await asyncio.to_thread(next, pieces, _DONE)) is not _DONE:
+        yield piece
+
+
+def _turns(messages: Sequence[ChatMessage]) -> list[Message]:
+    """A conversation; neighbours of one role are one turn, and empty messages are left out."""
+    said = [Message(_ROLES.get(message.role, "user"), _text(message)) for message in messages]
+    return merged(message for message in said if message.content)
+
+
+def _text(message: ChatMessage) -> str:
+    for block in message.blocks:
+        if not isinstance(block, TextBlock):
+            raise InvalidArgument(f"a message holds a {block.block_type} block, but the model reads text only")
+    return message.content or ""
+
+
+def about(stream: Stream) -> dict[str, Any]:
+    """What is said beside a finished answer."""
+    report = stream.answer.report
+    said = len(stream.answer.token_ids)
+    asked = report.tokens.context + report.tokens.question
+    return {
+        "prompt_tokens": asked,
+        "completion_tokens": said,
+        "total_tokens": asked + said,
+        "ragcache": report.as_dict(),
+    }
+
+
+def _completed(stream: Stream) -> CompletionResponse:
+    return CompletionResponse(text=stream.answer.text, additional_kwargs=about(stream))
+
+
+def _completing(stream: Stream) -> CompletionResponseGen:
+    text = ""
+    for piece in spoken(stream):
+        text += piece
+        yield CompletionResponse(text=text, delta=piece)
+    yield CompletionResponse(text=text, delta="", additional_kwargs=about(stream))
+
+
+def _chatted(stream: Stream) -> ChatResponse:
+    message = ChatMessage(role=MessageRole.ASSISTANT, content=stream.answer.text)
+    return ChatResponse(message=message, additional_kwargs=about(stream))
+
+
+def _chatting(stream: Stream) -> ChatResponseGen:
+    for response in _completing(stream):
+        message = ChatMessage(role=MessageRole.ASSISTANT, content=response.text)
+        yield ChatResponse(message=message, delta=response.delta, additional_kwargs=response.additional_kwargs)

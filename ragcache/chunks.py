@@ -1,0 +1,48 @@
+"""What an index hands out: a chunk, and what it had for one; and how it names them."""
+
+import hashlib
+from dataclasses import dataclass
+
+from ragcache.model.buffer import ChunkKV
+from ragcache.segments import Segment
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A chunk as an answer uses it: where it comes from, its tokens, and how similar it is to the question."""
+
+    id: str
+    source: str
+    text: str
+    segment: Segment
+    score: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """What the index had for a chunk: its KV, or the reason for having none."""
+
+    kv: ChunkKV | None
+    key: str
+    reason: str
+    left: str = ""
+    exact: bool = False
+
+
+def document_id(source: str) -> str:
+    """The id of the document from a source."""
+    return _digest(source)[:16]
+
+
+def chunk_id(document: str, text: str, nth: int = 0) -> str:
+    """The id of a document's `nth` chunk with this text."""
+    return f"{document}-{_digest(text)[:12]}-{nth}"
+
+
+def loose_id(text: str) -> str:
+    """The id of a chunk that was never ingested."""
+    return f"loose-{_digest(text)[:12]}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

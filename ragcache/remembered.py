@@ -1,0 +1,46 @@
+"""What an index says of itself before its model is loaded."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from ragcache.errors import EmptyIndex
+from ragcache.store import Catalog
+
+
+def stats(path: str | Path) -> dict[str, Any]:
+    """Documents, chunks, encodings and bytes of an index, its model, and the disk's free bytes; loads no model.
+
+    Raises
+    ------
+    EmptyIndex
+        If there is no index.
+    """
+    path = Path(path)
+    known = settings_of(path)
+    if not known:
+        raise no_index(path)
+    catalog = Catalog(path / "catalog.sqlite")
+    try:
+        found = catalog.stats()
+    finally:
+        catalog.close()
+    free = shutil.disk_usage(path).free
+    return {"path": str(path), "model": known["name"], "method": known["method"], **found, "free_bytes": free}
+
+
+def no_index(path: Path) -> EmptyIndex:
+    """The error of whoever needs an index where none is."""
+    return EmptyIndex(f"there is no index at {path}; run `ragcache ingest PATH… --index {path}` first")
+
+
+def settings_of(path: Path) -> dict[str, Any]:
+    """What an existing index remembers, read before its model is loaded."""
+    file = path / "catalog.sqlite"
+    if not file.exists():
+        return {}
+    catalog = Catalog(file)
+    try:
+        return dict(catalog.setting("rag", {}))
+    finally:
+        catalog.close()

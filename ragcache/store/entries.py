@@ -1,0 +1,91 @@
+"""What a framework's vector store calls its chunks, so that their KV can be found by that name, and go with it."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import starmap
+from typing import Any
+
+from ragcache.store.catalog import LISTED, Catalog
+
+_ENTRY = "collection, name, document, place, chunk"
+
+
+@dataclass(frozen=True)
+class EntryRow:
+    """A name that somebody else gave to a chunk.
+
+    Parameters
+    ----------
+    collection : str
+        Whose name it is: a vector store's.
+    name : str
+        Unique in the collection.
+    document : str
+        What the collection calls the document.
+    place : tuple of int
+        Where the chunk stands in its document; compared with the document's others.
+    chunk : str
+        The chunk's id here; several names may share one.
+    """
+
+    collection: str
+    name: str
+    document: str
+    place: tuple[int, ...]
+    chunk: str
+
+
+class Entries:
+    """The names of a catalogue; every verb is one transaction.
+
+    Parameters
+    ----------
+    catalog : Catalog
+        Where they are kept.
+    """
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+
+    def put(self, rows: Sequence[EntryRow]) -> None:
+        """Record names; a known one is replaced, and keeps its turn among those of the same place."""
+        values = [(row.collection, row.name, row.document, json.dumps(row.place), row.chunk) for row in rows]
+        with self._catalog.transaction() as connection:
+            connection.executemany(
+                f"INSERT INTO entries ({_ENTRY}) VALUES (?, ?, ?, ?, ?) ON CONFLICT (collection, name) DO UPDATE SET "
+                "document = excluded.document, place = excluded.place, chunk = excluded.chunk",
+                values,
+            )
+
+    def remove(self, collection: str, names: Sequence[str]) -> None:
+        """Forget names; unknown ones are passed over."""
+        with self._catalog.transaction() as connection:
+            connection.execute(
+                f"DELETE FROM entries WHERE collection = ? AND name IN {LISTED}", (collection, json.dumps(list(names)))
+            )
+
+    def named(self, name: str) -> list[EntryRow]:
+        """All that bear a name, in whichever collection, the newest first."""
+        return self._rows("WHERE name = ? ORDER BY rowid DESC", name)
+
+    def find(self, collection: str, names: Sequence[str]) -> list[EntryRow]:
+        """A collection's entries by name; those that it lacks are left out."""
+        return self._rows(f"WHERE collection = ? AND name IN {LISTED}", collection, json.dumps(list(names)))
+
+    def of(self, collection: str, document: str) -> list[EntryRow]:
+        """A document's entries in reading order: by place, then as they came."""
+        rows = self._rows("WHERE collection = ? AND document = ? ORDER BY rowid", collection, document)
+        return sorted(rows, key=lambda row: row.place)
+
+    def all(self, collection: str) -> list[EntryRow]:
+        """A collection's entries, as they came."""
+        return self._rows("WHERE collection = ? ORDER BY rowid", collection)
+
+    def _rows(self, clause: str, *parameters: Any) -> list[EntryRow]:
+        found = self._catalog.read(f"SELECT {_ENTRY} FROM entries {clause}", *parameters)
+        return list(starmap(_entry, found))
+
+
+def _entry(collection: str, name: str, document: str, place: str, chunk: str) -> EntryRow:
+    return EntryRow(collection, name, document, tuple(json.loads(place)), chunk)

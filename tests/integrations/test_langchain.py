@@ -1,0 +1,386 @@
+"""LangChain: stored chunks answer, handed over or found in the prompt; their KV lives as long as the store's own."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+pytest.importorskip("langchain_chroma")
+from integrations.notes import asked, embedded, pieces
+from langchain_chroma import Chroma
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.indexing import InMemoryRecordManager, index
+from langchain_core.load import dumps, loads
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import Runnable, RunnablePassthrough
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+from langchain_ragcache import ChatRagCache, RagCacheLLM, RagCacheRetriever, RagCacheVectorStore
+
+from ragcache import Message, RagCache
+from ragcache.errors import InvalidArgument
+from ragcache.segments import BEFORE_CHUNKS, BEFORE_QUESTION, SYSTEM
+from ragcache.stream import Stream
+
+SAID = BEFORE_CHUNKS + "{notes}\n\n" + BEFORE_QUESTION + "{question}"
+ASK = ChatPromptTemplate([("system", SYSTEM), ("human", SAID)])
+
+
+class MiniLM(Embeddings):
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return embedded(texts)
+
+    def embed_query(self, text: str) -> list[float]:
+        return embedded([text])[0]
+
+
+def documents() -> list[Document]:
+    return [Document(one.text, metadata={"source": one.source, "start_index": one.start}) for one in pieces()]
+
+
+@pytest.fixture(scope="module")
+def rag(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RagCache]:
+    with RagCache.open(tmp_path_factory.mktemp("langchain") / "index", dtype="float32") as rag:
+        yield rag
+
+
+@pytest.fixture(scope="module")
+def store(rag: RagCache, tmp_path_factory: pytest.TempPathFactory) -> RagCacheVectorStore:
+    chroma = Chroma("corpus", MiniLM(), persist_directory=str(tmp_path_factory.mktemp("chroma")))
+    store = RagCacheVectorStore(chroma, rag)
+    store.add_documents(documents())
+    return store
+
+
+@pytest.fixture
+def model(rag: RagCache) -> ChatRagCache:
+    return ChatRagCache(rag, max_tokens=24)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[RagCache]:
+    with RagCache.open(tmp_path / "index") as rag:
+        yield rag
+
+
+def report(message: Any) -> dict[str, Any]:
+    found: dict[str, Any] = message.response_metadata["ragcache"]
+    return found
+
+
+def states(message: Any) -> list[str]:
+    return [chunk["cache"] for chunk in report(message)["chunks"]]
+
+
+def chain(model: Runnable[Any, Any], store: VectorStore, k: int = 6) -> Runnable[str, Any]:
+    def joined(question: str) -> str:
+        return "\n\n".join(found.page_content for found in store.similarity_search(question, k=k))
+
+    return {"notes": joined, "question": RunnablePassthrough()} | ASK | model
+
+
+@pytest.fixture
+def streams(monkeypatch: pytest.MonkeyPatch) -> list[Stream]:
+    """Every stream that an engine begins."""
+    seen: list[Stream] = []
+    began = Stream.__init__
+
+    def remember(self: Stream, *args: Any, **options: Any) -> None:
+        began(self, *args, **options)
+        seen.append(self)
+
+    monkeypatch.setattr(Stream, "__init__", remember)
+    return seen
+
+
+# -- answers
+
+
+def test_documents_are_answered_as_the_command_line_answers(
+    rag: RagCache, store: RagCacheVectorStore, model: ChatRagCache
+) -> None:
+    for question in asked():
+        own = rag.ask(question, top_k=6)
+        found = store.similarity_search(question, k=6)
+        assert [one.text for one in own.sources] == [one.page_content for one in found]
+        said = model.invoke(question, documents=found)
+        assert said.text == own.text
+        assert [chunk["id"] for chunk in report(said)["chunks"]] == [one.id for one in own.sources]
+        assert "miss" not in states(said)
+
+
+def test_chunks_are_found_in_a_plain_chain(
+    rag: RagCache, store: RagCacheVectorStore, model: ChatRagCache, streams: list[Stream]
+) -> None:
+    for question in asked():
+        said = chain(model, store).invoke(question)
+        found = store.similarity_search(question, k=6)
+        assert [chunk["cache"] for chunk in report(said)["chunks"]] == ["hit"] * len(found) or "exact" in states(said)
+        assert len(states(said)) == len(found)
+        assert "miss" not in states(said)
+        # The words are the house's, so are the tokens, and so is the first token.
+        chunks = [rag.engine.chunk(one.page_content, one.id) for one in found]
+        house = rag.engine.prefill(question, chunks)
+        assert streams[-1].prompt.token_ids == house.prompt.token_ids
+        assert torch.equal(streams[-1].logits, house.logits)
+
+
+def test_recomputing_everything_is_the_ordinary_prefill_of_the_same_ids(
+    rag: RagCache, store: RagCacheVectorStore, model: ChatRagCache, streams: list[Stream]
+) -> None:
+    for question in asked()[:4]:
+        chain(model.bind(recompute=1.0), store).invoke(question)
+        stock, _ = rag.reader.stock(streams[-1].prompt.token_ids)
+        assert (streams[-1].logits - stock).abs().max() <= 1e-4
+
+
+def test_streams_say_what_answers_say(store: RagCacheVectorStore, model: ChatRagCache) -> None:
+    [question, *_] = asked()
+    whole = chain(model, store).invoke(question)
+    parts = list(chain(model, store).stream(question))
+    assert len(parts) > 2
+    together = parts[0]
+    for part in parts[1:]:
+        together += part
+    assert together.text.rstrip() == whole.text
+    assert together.usage_metadata == whole.usage_metadata
+    assert [one["id"] for one in report(together)["chunks"]] == [one["id"] for one in report(whole)["chunks"]]
+    usage = whole.usage_metadata
+    assert 0 < usage["input_token_details"]["cache_read"] < usage["input_tokens"]
+
+
+def test_batches_and_threads_give_the_answers_of_one_after_the_other(
+    store: RagCacheVectorStore, model: ChatRagCache
+) -> None:
+    one_by_one = [chain(model, store).invoke(question).text for question in asked()[:6]]
+    assert [said.text for said in chain(model, store).batch(asked()[:6])] == one_by_one
+
+
+async def test_the_event_loop_goes_on_while_an_answer_is_made(store: RagCacheVectorStore, model: ChatRagCache) -> None:
+    threads: set[int] = set()
+    prefill, own = type(model.rag.engine).prefill, threading.get_ident()
+
+    def noted(*args: Any, **options: Any) -> Any:
+        threads.add(threading.get_ident())
+        return prefill(*args, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(model.rag.engine), "prefill", noted)
+        found = store.similarity_search(asked()[0], k=6)
+        said = await asyncio.gather(*(model.ainvoke(asked()[0], documents=found) for _ in range(3)))
+        pieces = [piece async for piece in model.astream(asked()[0], documents=found)]
+    assert {one.text for one in said} == {"".join(piece.text for piece in pieces).rstrip()}
+    assert own not in threads
+
+
+async def test_adding_and_deleting_leave_the_event_loop_alone(small: RagCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = RagCacheVectorStore(InMemoryVectorStore(MiniLM()), small)
+    threads: set[int] = set()
+    for name in ("add", "discard"):
+        method = getattr(store.kv, name)
+
+        def noted(argument: Any, method: Callable[[Any], None] = method) -> None:
+            threads.add(threading.get_ident())
+            method(argument)
+
+        monkeypatch.setattr(store.kv, name, noted)
+    names = await store.aadd_documents(documents()[:2])
+    names += await store.aadd_texts(["The mill grinds rye on Mondays."])
+    assert small.stats()["chunks"] == 3
+    await store.adelete(names)
+    assert small.stats()["chunks"] == 0
+    assert threading.get_ident() not in threads
+
+
+def test_earlier_turns_are_fresh_text_and_chunks_stay_hits(store: RagCacheVectorStore, model: ChatRagCache) -> None:
+    found = store.similarity_search(asked()[0], k=4)
+    history = [SystemMessage("Answer briefly."), HumanMessage("Hello"), AIMessage("Hello, what is it?")]
+    for said in (
+        model.invoke([*history, HumanMessage(asked()[0])], documents=found),
+        model.invoke([*history, HumanMessage(f"{found[0].page_content}\n\n{found[1].page_content}\n\n{asked()[0]}")]),
+    ):
+        assert set(states(said)) == {"hit"}
+    assert len(states(said)) == 2
+
+
+def test_content_blocks_may_be_chunks(store: RagCacheVectorStore, model: ChatRagCache) -> None:
+    one, other = store.similarity_search(asked()[0], k=2)
+    blocks = [
+        {"type": "text", "text": "Notes:\n\n"},
+        {"type": "text-plain", "text": one.page_content, "mime_type": "text/plain"},
+        {"type": "text", "text": other.page_content, "extras": {"chunk": other.id}},
+        {"type": "text", "text": f"\n\nQuestion: {asked()[0]}"},
+    ]
+    said = model.invoke([HumanMessage(content=blocks)])
+    assert [chunk["source"] for chunk in report(said)["chunks"]] == [one.metadata["source"], other.metadata["source"]]
+    assert "miss" not in states(said)
+    marked = model.invoke(f"<chunk>{one.page_content}</chunk>\n{asked()[0]}")
+    assert len(states(marked)) == 1
+    with pytest.raises(InvalidArgument, match="type 'image'"):
+        model.invoke([HumanMessage(content=[{"type": "image", "url": "x"}])])
+
+
+def test_tool_results_and_reasoning_are_read_as_far_as_they_are_text(model: ChatRagCache) -> None:
+    call = {"name": "look", "args": {}, "id": "1"}
+    turns = [
+        HumanMessage("Look it up."),
+        AIMessage(content=[{"type": "reasoning", "reasoning": "hm"}, "I look."], tool_calls=[call]),
+        ToolMessage("The mill grinds rye.", tool_call_id="1"),
+    ]
+    assert isinstance(model.invoke(turns).text, str)
+
+
+def test_what_is_bound_counts_and_what_is_wrong_is_refused(
+    store: RagCacheVectorStore, model: ChatRagCache, rag: RagCache
+) -> None:
+    found = store.similarity_search(asked()[0], k=4)
+    bound = model.bind(documents=found, recompute=0.5, max_tokens=1, stop=["zzz"])
+    said = bound.invoke(asked()[0])
+    assert report(said)["recompute"] == 0.5
+    assert said.response_metadata["finish_reason"] == "length"
+    assert said.usage_metadata["output_tokens"] == 1
+    whole = model.invoke(asked()[0], documents=found).text
+    assert model.invoke(asked()[0], documents=found, stop=[whole[-2:]]).text == whole[:-2].rstrip()
+    with pytest.raises(InvalidArgument, match=r"1\.5"):
+        model.invoke("Hello", recompute=1.5)
+    with pytest.raises(InvalidArgument, match="not of gpt"):
+        model.invoke("Hello", model="gpt")
+    for blank in ("", [HumanMessage(" ")]):
+        with pytest.raises(InvalidArgument, match="blank"):
+            model.invoke(blank, documents=found)
+
+
+def test_a_list_printed_into_the_prompt_is_noted(small: RagCache) -> None:
+    store = RagCacheVectorStore(InMemoryVectorStore(MiniLM()), small)
+    lines = "The Otter ferry crosses the sound every hour.\nIt carries forty cars, said the 'harbour master'."
+    store.add_texts([lines])
+    prompt = "Context: {context}\n\nQuestion: how many cars?"
+    printed = ChatRagCache(small, max_tokens=4).invoke(prompt.format(context=store.similarity_search("cars")))
+    assert states(printed) == []
+    assert "1 chunks stand in the prompt escaped" in report(printed)["notes"][0]
+    joined = ChatRagCache(small, max_tokens=4).invoke(prompt.format(context=lines))
+    assert (states(joined), report(joined)["notes"]) == (["exact"], []) or states(joined) == ["hit"]
+
+
+@pytest.mark.filterwarnings("ignore:The function `loads` is in beta")
+def test_a_model_is_its_fields(rag: RagCache, store: RagCacheVectorStore) -> None:
+    written = dumps(ChatRagCache(rag, recompute=0.3, max_tokens=24))
+    model = loads(written, allowed_objects=[ChatRagCache], valid_namespaces=["langchain_ragcache"])
+    assert (model.index, model.recompute) == (str(rag.index.path), 0.3)
+    said = model.invoke(asked()[0], documents=store.similarity_search(asked()[0], k=4))  # opens the index
+    assert report(said)["recompute"] == 0.3
+    assert "miss" not in states(said)
+    model.rag.close()
+
+
+def test_the_text_model_continues_strings(rag: RagCache, store: RagCacheVectorStore) -> None:
+    model = RagCacheLLM(rag, max_tokens=8)
+    found = store.similarity_search(asked()[0], k=3)
+    prompt = "\n\n".join(one.page_content for one in found) + f"\n\nQuestion: {asked()[0]}\nAnswer:"
+    [[made]] = model.generate([prompt]).generations
+    assert [one["cache"] for one in made.generation_info["ragcache"]["chunks"]] == ["hit"] * 3
+    assert "".join(model.stream(prompt)).rstrip() == made.text == model.invoke(prompt)
+    assert model.invoke(asked()[0], documents=found) == rag.engine.answer(
+        asked()[0], [rag.engine.chunk(one.page_content, one.id) for one in found]
+    ).text
+
+
+def test_the_retriever_gives_chunks_that_are_hits(rag: RagCache, store: RagCacheVectorStore) -> None:
+    found = RagCacheRetriever(rag=rag, k=3).invoke(asked()[0])
+    assert [one.id for one in found] == [chunk.id for chunk in rag.retrieve(asked()[0], top_k=3)]
+    assert "miss" not in states(ChatRagCache(rag).invoke(asked()[0], documents=found))
+
+
+# -- the life of KV
+
+
+def held(store: RagCacheVectorStore, rag: RagCache) -> set[str]:
+    """Texts that the index has; all of them with KV, and the store's names for them among its own."""
+    missing = rag.index.missing(rag._encoders(None)[0])
+    assert not missing
+    names = store.kv.names()
+    assert not names or {one.id for one in store.get_by_ids(names)} == set(names)
+    return {text for _, text in rag.index.catalog.texts()}
+
+
+def test_every_way_of_changing_a_store_changes_the_kv(small: RagCache, tmp_path: Path) -> None:
+    store = RagCacheVectorStore(Chroma("notes", MiniLM(), persist_directory=str(tmp_path)), small)
+    one, two, three = store.add_documents(documents()[:3])
+    texts = [document.page_content for document in documents()]
+    assert held(store, small) == set(texts[:3])
+    store.update_document(one, documents()[3])
+    store.update_documents([two], [Document("It was never like this.", metadata={"source": "two"})])
+    assert held(store, small) == {texts[3], "It was never like this.", texts[2]}
+    store.delete([three])
+    assert held(store, small) == {texts[3], "It was never like this."}
+    store.delete(where={"source": "two"})
+    assert held(store, small) == {texts[3]}
+    store.reset_collection()
+    assert held(store, small) == set()
+    store.add_texts(["The mill grinds rye."], [{"source": "mill"}])
+    store.add_texts(["The mill grinds rye."], [{"source": "mill"}])  # under another random id
+    first, second = store.kv.names()
+    store.delete([first])
+    assert held(store, small) == {"The mill grinds rye."}
+    store.delete_collection()
+    assert small.stats()["bytes"] == small.stats()["chunks"] == 0
+    assert second not in store.kv.names()
+
+
+def test_a_record_manager_keeps_kv_in_step(small: RagCache) -> None:
+    store = RagCacheVectorStore(Chroma("indexed", MiniLM()), small)
+    manager = InMemoryRecordManager("notes")
+    manager.create_schema()
+
+    def run(pages: list[Document]) -> dict[str, int]:
+        return dict(index(pages, manager, store, cleanup="full", source_id_key="source", key_encoder="blake2b"))
+
+    pages = documents()[:3]
+    assert run(pages)["num_added"] == 3
+    assert run(pages) == {"num_added": 0, "num_updated": 0, "num_skipped": 3, "num_deleted": 0}
+    changed = Document("Changed since.", metadata=pages[0].metadata)
+    assert run([changed, pages[1]])["num_deleted"] == 2
+    assert held(store, small) == {"Changed since.", pages[1].page_content}
+
+
+def test_stores_are_made_of_texts(small: RagCache) -> None:
+    made = RagCacheVectorStore.from_texts(
+        ["The mill grinds rye."], MiniLM(), [{"source": "mill"}], rag=small, collection_name="made"
+    )
+    assert isinstance(made.store, Chroma)
+    assert held(made, small) == {"The mill grinds rye."}
+    memory = RagCacheVectorStore.from_documents(documents()[:1], MiniLM(), rag=small, store=InMemoryVectorStore)
+    assert memory.kv.name == "InMemoryVectorStore"
+    assert len(small.index.catalog.texts()) == 2
+    with pytest.raises(InvalidArgument, match="rag="):
+        RagCacheVectorStore.from_texts(["a"], MiniLM())
+    with pytest.raises(NotImplementedError, match=r"InMemoryVectorStore.* has no update_documents"):
+        memory.update_document("x", documents()[0])
+
+
+def test_a_store_that_fails_leaves_no_kv_behind(small: RagCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = RagCacheVectorStore(InMemoryVectorStore(MiniLM()), small)
+    monkeypatch.setattr(store.store, "add_documents", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        store.add_documents(documents()[:1])
+    assert small.stats()["chunks"] == 0
+    monkeypatch.undo()
+    names = store.add_documents(documents()[:1])
+    monkeypatch.setattr(store.store, "delete", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        store.delete(names)
+    assert small.stats()["bytes"] == 0  # the entry is still there, its KV is not
+
+
+def test_engine_and_chat_model_agree_on_a_conversation(rag: RagCache, store: RagCacheVectorStore) -> None:
+    found = store.similarity_search(asked()[1], k=3)
+    chunks = [rag.engine.chunk(one.page_content, one.id) for one in found]
+    history = [Message("user", "Hello"), Message("assistant", "Hello.")]
+    own = rag.engine.answer(asked()[1], chunks, history=history)
+    turns = [HumanMessage("Hello"), AIMessage("Hello."), HumanMessage(asked()[1])]
+    assert ChatRagCache(rag).invoke(turns, documents=found).text == own.text
