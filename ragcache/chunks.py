@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 from ragcache.model.buffer import ChunkKV
 from ragcache.segments import Segment
+from ragcache.store import ChunkRow, DocumentRow
+
+CALLED = "called"  # in a document's metadata: what to call it in place of its source
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,12 @@ class Loaded:
     reason: str
     left: str = ""
     exact: bool = False
+
+
+def chunk_of(row: ChunkRow, document: DocumentRow) -> Chunk:
+    """The chunk of a row."""
+    source = document.metadata.get(CALLED) or document.source
+    return Chunk(row.id, source, row.text, Segment(row.token_ids, row.text, row.id))
 
 
 def document_id(source: str) -> str:

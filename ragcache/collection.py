@@ -4,21 +4,25 @@ A framework hands over chunks under names of its own, in any order, some of them
 index: each distinct text of a document is one chunk, in reading order, as if the document had been ingested whole. A
 name only refers to a chunk, so a chunk goes with its last name.
 
-KV never outlives the store's own entry: it is made after the entry was added, and deleted before the entry is. Where a
-crash falls between the two, the entry is there and its KV is not, which costs time and nothing else.
+KV does not outlive the store's own entry: it is made after the entry was added, and deleted before the entry is, or is
+replaced by another. Where a crash falls between the two, the entry is there and its KV is not, which costs time and
+nothing else.
 """
 
+import json
+import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from ragcache.chunks import chunk_id, document_id, loose_id
-from ragcache.index import CALLED, Index
+from ragcache.chunks import CALLED, chunk_id, document_id, loose_id
+from ragcache.index import Index
 from ragcache.store import Entries, EntryRow
 
 COLLECTION = "collection"  # in a document's metadata: the vector store that it comes from
 #: Metadata that tells what a chunk is a piece of, and where it stands in it, as loaders and splitters leave it.
 _DOCUMENTS, _PLACES = ("ref_doc_id", "source"), ("page", "start_index", "start_char_idx")
+_NUMBER = re.compile(r"[0-9]{1,18}")
 _TITLES = ("source", "file_path", "file_name", "url", "title")
 
 
@@ -52,11 +56,18 @@ class Entry:
 
         Without a document it is one of its own, the same one whenever it comes again.
         """
-        about = {key: value for key, value in (metadata or {}).items() if value not in (None, "", "None")}
-        document = next((str(about[key]) for key in _DOCUMENTS if key in about), loose_id(text.strip()))
-        title = next((str(about[key]) for key in _TITLES if key in about), document)
-        place = tuple(int(about[key]) if str(about.get(key)).isdecimal() else 0 for key in _PLACES)
+        said = {key: str(value) for key, value in (metadata or {}).items() if isinstance(value, str | int)}
+        about = {key: value for key, value in said.items() if value not in ("", "None")}
+        document = next((about[key] for key in _DOCUMENTS if key in about), loose_id(text.strip()))
+        title = next((about[key] for key in _TITLES if key in about), document)
+        place = tuple(int(about[key]) if _NUMBER.fullmatch(about.get(key, "")) else 0 for key in _PLACES)
         return cls(name, text, document, place, title)
+
+    @property
+    def words(self) -> str:
+        """The text that is prefilled; nothing where it cannot be, being blank or no valid Unicode."""
+        text = self.text.strip()
+        return text if text.encode("utf-8", "ignore").decode() == text else ""
 
 
 class Collection:
@@ -70,32 +81,50 @@ class Collection:
         The store's name; its entries' names are unique under it.
     encode : callable
         Makes what KV is missing.
+    forget : callable
+        Told the ids of chunks that are about to go, for whatever else is kept of them.
     """
 
-    def __init__(self, index: Index, name: str, encode: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        index: Index,
+        name: str,
+        encode: Callable[[], object],
+        forget: Callable[[Sequence[str]], object] = lambda chunks: None,
+    ) -> None:
         self.name = name
         self._index = index
         self._entries = Entries(index.catalog)
         self._encode = encode
+        self._forget = forget
 
     def add(self, entries: Sequence[Entry]) -> None:
         """Add entries, or put them in the place of those of the same names, and make their KV.
 
-        One of nothing but white space has no KV, and is passed over.
+        One that has no words has no KV, and is passed over.
         """
         latest = {entry.name: entry for entry in entries}
-        said = [entry for entry in latest.values() if entry.text.strip()]
-        texts = {self._chunk(entry): entry.text.strip() for entry in said}
-        rows = [EntryRow(self.name, entry.name, entry.document, entry.place, self._chunk(entry)) for entry in said]
+        said = [entry for entry in latest.values() if entry.words]
+        rows = [self._row(entry) for entry in said]
         with self._index.writing:
             before = self._entries.find(self.name, list(latest))
             self._entries.put(rows)
             self._entries.remove(self.name, sorted(set(latest) - {row.name for row in rows}))
+            texts = {row.chunk: entry.words for row, entry in zip(rows, said, strict=True)}
             self._arrange([*before, *rows], texts, {entry.document: entry.title for entry in said})
+        with self._index.encoding:  # whoever deletes meanwhile need not wait
             self._encode()
 
+    def changed(self, entries: Sequence[Entry]) -> list[str]:
+        """Names among these that stand for another text so far."""
+        rows = {entry.name: self._row(entry).chunk if entry.words else "" for entry in entries}
+        return [row.name for row in self._entries.find(self.name, list(rows)) if row.chunk != rows[row.name]]
+
     def discard(self, names: Sequence[str]) -> None:
-        """Remove entries, and the KV of what no other entry is; unknown names are passed over."""
+        """Remove entries, and the KV of what no other entry is; unknown names are passed over.
+
+        A chunk that stood behind one of them is encoded anew when something is added, or when it is asked about.
+        """
         with self._index.writing:
             self._remove(self._entries.find(self.name, names))
 
@@ -117,7 +146,6 @@ class Collection:
         names = {row.name for row in rows}
         self._arrange(rows, without=names)
         self._entries.remove(self.name, sorted(names))
-        self._encode()  # what stood behind them stands behind something else now
 
     def _arrange(
         self,
@@ -136,16 +164,19 @@ class Collection:
             before = catalog.chunks_of(document_id(source))
             if chunks == [row.id for row in before]:
                 continue
+            self._forget([row.id for row in before if row.id not in chunks])
             known = {row.id: row.text for row in before} | dict(texts or {})
             pieces = [known[chunk] for chunk in chunks if chunk in known]
             if pieces:
-                about = {COLLECTION: self.name, CALLED: (titles or {}).get(document) or self._title(source)}
+                title = (titles or {}).get(document) or self._title(source) or document
+                about = {COLLECTION: self.name, CALLED: title}
                 self._index.put(source, "", [(text, 0, len(text)) for text in pieces], about)
             else:
                 self._index.remove(source)
 
-    def _chunk(self, entry: Entry) -> str:
-        return chunk_id(document_id(self._source(entry.document)), entry.text.strip())
+    def _row(self, entry: Entry) -> EntryRow:
+        chunk = chunk_id(document_id(self._source(entry.document)), entry.words)
+        return EntryRow(self.name, entry.name, entry.document, entry.place, chunk)
 
     def _title(self, source: str) -> str:
         """What the document is called already."""
@@ -153,4 +184,4 @@ class Collection:
         return str(row.metadata.get(CALLED, "")) if row else ""
 
     def _source(self, document: str) -> str:
-        return f"{self.name}: {document}"
+        return json.dumps([self.name, document])  # no path, and no other pair's

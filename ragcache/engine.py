@@ -116,7 +116,7 @@ class Engine:
             if not question.strip():
                 raise InvalidArgument(_BLANK)
             row = methods.find(method or self.method)
-            return self._continued(asked(question, known, history), row, recompute, sampling, question)
+            return self._continued(asked(question, known, history), row, recompute, sampling, question, drafts)
         began = time.perf_counter()
         prefilled = self.prefill(
             question, known, method=method, recompute=recompute, max_new_tokens=sampling.max_new_tokens
@@ -162,6 +162,7 @@ class Engine:
         recompute: float | None,
         sampling: Sampling,
         question: str | None = None,
+        drafts: Sequence[Sequence[int]] = (),
     ) -> Stream:
         """A prompt's continuation, which answers the question named, or else whatever its last words are."""
         began = time.perf_counter()
@@ -173,7 +174,7 @@ class Engine:
         )
         ms = prefilled.report.ms
         ms.match, ms.first_token, ms.total = taken, ms.first_token + taken, ms.total + taken
-        return Stream(self.reader, question or written.question, chunks, prefilled, sampling, began)
+        return Stream(self.reader, question or written.question, chunks, prefilled, sampling, began, drafts)
 
     def chunk(self, text: str, name: str | None = None) -> Chunk:
         """The index's chunk of this text, white space around it apart; a loose one where it has none.
@@ -297,7 +298,7 @@ class Engine:
         MissingEncoding
             The message names the command that makes it.
         """
-        made = self.index.catalog.stats()["encodings"]
+        made = self.index.catalog.recipes()
         if row.encode is not None and made and row.encode.recipe not in made:
             raise MissingEncoding(
                 f"the index {self.index.path} holds {', '.join(made)} KV, but method {row.name!r} loads "

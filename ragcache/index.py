@@ -4,7 +4,6 @@ Order of writes: blob, then catalogue row. A row never names a blob that is not 
 the way back is a miss with its reason, never a wrong KV.
 """
 
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from ragcache.chunks import Chunk, Loaded, chunk_id, document_id, loose_id
+from ragcache.chunks import Chunk, Loaded, chunk_id, chunk_of, document_id, loose_id
 from ragcache.encode import Encoder, LeftContext
 from ragcache.encode.batches import batches, capacity, weight
 from ragcache.encode.shelf import Shelf, displaced, lacking_extras
@@ -29,14 +28,15 @@ from ragcache.store import (
     EncodingRow,
     LocalStore,
     MemoryTier,
+    is_key,
     kv_key,
     load_or_create_secret,
+    locks_of,
     pack,
     unpack,
 )
 
 MEMORY_BYTES = 1 << 30
-CALLED = "called"  # in a document's metadata: what to call it in place of its source
 _PREFIX = "prefix"
 _COMPLETE = "extras_of_recipes"  # setting: per encoding, extras that all of its KV has
 
@@ -86,7 +86,7 @@ class Index:
         self._secret = load_or_create_secret(self.path / "secret")
         self._memory = MemoryTier(memory_bytes)
         self._codec = codec
-        self.writing = threading.RLock()  # held by whoever reads documents in order to change them
+        self.writing, self.encoding = locks_of(self.path)
         self._adopt()
 
     def close(self) -> None:
@@ -125,28 +125,21 @@ class Index:
             name = chunk_id(document, text, seen[text])
             seen[text] += 1
             rows.append(ChunkRow(name, document, ordinal, text, self._ids(text), start, end))
-        self._put(DocumentRow(document, source, digest, dict(metadata)), rows)
+        with self.writing:
+            self._put(DocumentRow(document, source, digest, dict(metadata)), rows)
 
     def remove(self, source: str) -> None:
         """Remove a document, its chunks, and every KV that carries its content."""
-        row = self.catalog.document_by_source(source)
-        if row is not None:
-            self._forget(self.catalog.remove_document(row.id))
+        with self.writing:
+            row = self.catalog.document_by_source(source)
+            if row is not None:
+                self._forget(self.catalog.remove_document(row.id))
 
     def chunks(self, ids: Sequence[str]) -> list[Chunk]:
         """Chunks by id, in the order asked for; those that are gone are left out."""
         rows = self.catalog.chunks(ids)
         documents = {name: self.catalog.document(name) for name in {row.document for row in rows}}
-        return [
-            Chunk(
-                row.id,
-                document.metadata.get(CALLED) or document.source,
-                row.text,
-                Segment(row.token_ids, row.text, row.id),
-            )
-            for row in rows
-            if (document := documents[row.document]) is not None
-        ]
+        return [chunk_of(row, document) for row in rows if (document := documents[row.document]) is not None]
 
     def loose(self, text: str) -> Chunk:
         """A chunk that was never ingested."""
@@ -231,7 +224,7 @@ class Index:
 
     def save(self, chunk: str, encoder: Encoder, kv: ChunkKV, left: LeftContext) -> None:
         """Store a chunk's KV: blob first, then the row that names it."""
-        self.catalog.put_encoding(self._stored(chunk, encoder, kv, left))
+        self._enter([self._stored(chunk, encoder, kv, left)])
 
     def load(self, chunk: Chunk, encoder: Encoder, before: tuple[str, ...] | None) -> Loaded:
         """A chunk's stored KV for use behind what stands `before` it.
@@ -292,8 +285,20 @@ class Index:
             todo = [(Segment(row.token_ids, row.text, row.id), left) for row, left in new]
             made = zip(new, encoder.encode(self.reader, todo) if todo else (), strict=True)
             stored = [self._stored(row.id, encoder, kv, left) for (row, left), kv in made]
-            self.catalog.put_encoding(*twins.values(), *stored)
+            self._enter([*twins.values(), *stored])
             yield [row.id for row, _ in batch]
+
+    def _enter(self, rows: Sequence[EncodingRow]) -> None:
+        """Enter KV that is stored; what was made of text that is gone meanwhile goes, too."""
+        with self.writing:
+            chunks = {chunk.id for chunk in self.catalog.chunks([row.chunk for row in rows])}
+            gone = [row for row in rows if row.chunk not in chunks or not all(map(self._stands, row.left))]
+            self.catalog.put_encoding(*[row for row in rows if row not in gone])
+            self._forget([row.key for row in gone if not self.catalog.referenced(row.key)])
+
+    def _stands(self, key: str) -> bool:
+        """Whether a part of a left context is still there; what is no KV's key is a part of the recipe."""
+        return not is_key(key) or self.store.head(key) is not None
 
     def _twin(self, row: ChunkRow, encoder: Encoder, left: LeftContext) -> EncodingRow | None:
         """The row of a KV that is stored already, since another chunk has these tokens behind this left context."""

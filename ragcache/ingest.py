@@ -114,17 +114,17 @@ class Ingestion:
 
     def embed(self, documents: Container[str] | None = None) -> None:
         """Bring the vectors in line with the chunks: of some documents, by id, or of all; none outlives its chunk."""
-        edition = self.index.catalog.edition()
-        chunks = self.index.catalog.all_chunks()
-        stored = set(self.vectors.ids())
-        self.vectors.delete(sorted(stored - {chunk.id for chunk in chunks}))
-        wanted = [chunk for chunk in chunks if documents is None or chunk.document in documents]
-        missing = [chunk for chunk in wanted if chunk.id not in stored]
-        for first in range(0, len(missing), _EMBED_BATCH):
-            batch = missing[first : first + _EMBED_BATCH]
-            self.vectors.upsert([one.id for one in batch], self.embedder.embed([one.text for one in batch]))
-            self.progress("embed", first + len(batch), len(missing))
-        self.index.catalog.set_setting(_EMBEDDED, edition)
+        with self.index.writing:  # no chunk comes or goes meanwhile
+            chunks = self.index.catalog.all_chunks()
+            stored = set(self.vectors.ids())
+            self.vectors.delete(sorted(stored - {chunk.id for chunk in chunks}))
+            wanted = [chunk for chunk in chunks if documents is None or chunk.document in documents]
+            missing = [chunk for chunk in wanted if chunk.id not in stored]
+            for first in range(0, len(missing), _EMBED_BATCH):
+                batch = missing[first : first + _EMBED_BATCH]
+                self.vectors.upsert([one.id for one in batch], self.embedder.embed([one.text for one in batch]))
+                self.progress("embed", first + len(batch), len(missing))
+            self.index.catalog.set_setting(_EMBEDDED, self.index.catalog.edition())
 
     def follow(self) -> None:
         """Embed what other programs' vector stores have brought since; files wait for their ingestion to be resumed."""
@@ -182,7 +182,7 @@ class Ingestion:
 
     def _documents(self, paths: Sequence[str | Path]) -> _Changes:
         changes, splitter, files = _Changes(), self._splitter(), find(paths)
-        known = {row.source: row for row in self.index.catalog.documents()}
+        known = {row.source: row for row in self.index.catalog.documents() if COLLECTION not in row.metadata}
         for done, path in enumerate(files):
             self.progress("documents", done, len(files))
             row = known.get(str(path))

@@ -27,6 +27,7 @@ from ragcache.stream import Stream
 from ragcache.written import Message
 
 BUNDLED = "bundled"
+_ADOPTED = "adopted_folders"  # setting: by collection
 CHUNK_TOKENS, TOP_K = 256, 5
 BUNDLED_CHUNK_TOKENS, BUNDLED_TOP_K = 72, 8  # what the bundled reader was trained on
 
@@ -267,7 +268,7 @@ class RagCache:
     ) -> IngestReport:
         """Make the KV of the chunks that a Chroma folder of another program holds; what it lost since is forgotten.
 
-        The folder itself is only read. A framework's store that wraps the same collection goes on from there.
+        Nothing is added to the folder or removed from it. A store that wraps the same collection goes on from there.
 
         Parameters
         ----------
@@ -283,20 +284,30 @@ class RagCache:
         NoDocuments
             If there is no Chroma folder.
         InvalidArgument
-            If there is no such collection.
+            If there is no such collection, or another folder's of that name was adopted.
         """
         began = time.perf_counter()
         name, found = foreign(Path(path), collection)
+        folders = self.index.catalog.setting(_ADOPTED, {})
+        if (place := str(Path(path).resolve())) != folders.setdefault(name, place):
+            raise InvalidArgument(
+                f"the index {self.index.path} has adopted the collection {name!r} of {folders[name]}, not of {place}; "
+                "adopt this one into another --index"
+            )
+        self.index.catalog.set_setting(_ADOPTED, folders)
         encoded: dict[str, int] = {}
         encoders, work = self._encoders(methods), self._ingestion(None, progress)
-        held = Collection(self.index, name, lambda: encoded.update(work.encode(encoders)))
-        before, now = set(held.names()), {id for id, _, _ in found}
+        held = Collection(self.index, name, lambda: encoded.update(work.encode(encoders)), self._vectors.delete)
+        entries = [Entry.of(*entry) for entry in found]
+        before, now, changed = set(held.names()), {entry.name for entry in entries}, held.changed(entries)
         held.discard(sorted(before - now))
-        held.add([Entry.of(*entry) for entry in found])
+        held.add(entries)
+        work.follow()
         stats = self.index.catalog.stats()
         return IngestReport(
-            added=len(now - before), changed=0, removed=len(before - now), unchanged=len(now & before),
-            chunks=stats["chunks"], encoded=encoded, bytes=stats["bytes"], seconds=time.perf_counter() - began,
+            added=len(now - before), changed=len(changed), removed=len(before - now),
+            unchanged=len(now & before) - len(changed), chunks=stats["chunks"], encoded=encoded, bytes=stats["bytes"],
+            seconds=time.perf_counter() - began,
         )  # fmt: skip
 
     def collection(self, name: str, *, methods: Sequence[str | Method] | None = None) -> Collection:
@@ -310,7 +321,8 @@ class RagCache:
             Rows whose encodings are made when chunks are added; the index's own method by default.
         """
         encoders = self._encoders(methods)
-        return Collection(self.index, name, lambda: self._ingestion(None, None).encode(encoders))
+        work = self._ingestion(None, None)
+        return Collection(self.index, name, lambda: work.encode(encoders), self._vectors.delete)
 
     def _similar(self, embedding: NDArray[np.float32], count: int) -> list[Chunk]:
         """The most similar chunks, each text once: files and vector stores may have brought the same ones."""
@@ -338,6 +350,10 @@ class RagCache:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """Itself: frameworks copy what holds it, and there is one model."""
+        return self
 
     def _retrieve(
         self, question: str, top_k: int | None, row: Method, history: Sequence[Message]

@@ -13,7 +13,7 @@ from itertools import chain
 from ragcache.chunks import Chunk
 from ragcache.errors import InvalidArgument, UnsupportedModel
 from ragcache.index import Index
-from ragcache.matching import Known
+from ragcache.matching import HEAD, Known
 from ragcache.segments import BEFORE_CHUNKS, BEFORE_QUESTION, CHUNK_END, SYSTEM, Prompt, Segment, Template
 from ragcache.store import Entries
 
@@ -53,7 +53,7 @@ def asked(question: str, chunks: Sequence[Chunk], history: Sequence[Message]) ->
     """A question over chunks in the house's own words, behind earlier turns, whose system message stays theirs."""
     system = [] if history and history[0].role == "system" else [Message("system", SYSTEM)]
     notes = [part for chunk in chunks for part in (chunk, CHUNK_END)]
-    return [*system, *history, Message("user", (BEFORE_CHUNKS, *notes, BEFORE_QUESTION + question.strip()))]
+    return merged([*system, *history, Message("user", (BEFORE_CHUNKS, *notes, BEFORE_QUESTION + question.strip()))])
 
 
 def merged(messages: Iterable[Message]) -> list[Message]:
@@ -257,7 +257,8 @@ class Matcher:
         spans = _sorted(told, self._chunks([(start, end, name) for start, end, name in marked if name]))
         anywhere = [place for start, stop in _gaps(spans, len(text)) for place in known.find(text, start, stop)]
         spans = _sorted(spans, self._chunks(anywhere))
-        escaped = sum(len(known.find(_unescaped(text[start:stop]))) for start, stop in _gaps(spans, len(text)))
+        printed = [found for gap in _gaps(spans, len(text)) for found in known.find(_unescaped(text[slice(*gap)]))]
+        escaped = sum(end - start >= HEAD for start, end, _ in printed)  # shorter ones are likelier to be a coincidence
         return _Words(text, spans, sum(name is None for *_, name in marked), escaped)
 
     def _chunks(self, found: Sequence[tuple[int, int, str]]) -> list[_Span]:

@@ -31,6 +31,7 @@ def chat(
     Each question is retrieved for with the one before it, and asked behind everything said so far; the chunks come from
     the cache as ever. When the conversation no longer fits the model its oldest turns are left out.
     """
+    from ragcache.errors import PromptTooLong
     from ragcache.methods import find
     from ragcache.model.decode import Sampling
     from ragcache.rag import RagCache
@@ -42,9 +43,13 @@ def chat(
     with RagCache.open(index, model=model, create=False) as rag:
         history: list[Message] = []
         for question in _lines():
-            stream, history = _begun(
-                rag, question, history, top_k=top_k, method=method, recompute=recompute, sampling=sampling
-            )
+            try:
+                stream, history = _begun(
+                    rag, question, history, top_k=top_k, method=method, recompute=recompute, sampling=sampling
+                )
+            except PromptTooLong as error:  # this one, with nothing in front of it; the next may fit
+                note(str(error))
+                continue
             if not as_json:
                 print_pieces(stream)
             answer = stream.answer

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from langchain_core.documents import Document
-from pydantic import BaseModel, Field, PrivateAttr
+from pydantic import BaseModel, Field
 
 from ragcache import Message, RagCache, Sampling
 from ragcache.errors import InvalidArgument
 from ragcache.stream import Stream
+
+_OPENING = threading.Lock()
 
 
 class Asking(BaseModel):
@@ -39,22 +42,23 @@ class Asking(BaseModel):
     stop: list[str] | None = None
     """Strings that end an answer, none of them part of it."""
 
-    _rag: RagCache | None = PrivateAttr(default=None)
-    _opening: Any = PrivateAttr(default_factory=threading.Lock)
+    rag: Any = Field(default=None, exclude=True, repr=False)
+    """The `RagCache` that was handed over; no part of what is written down."""
 
-    def __init__(self, rag: RagCache | None = None, **fields: Any) -> None:
-        if rag is not None:
-            fields = {"index": str(rag.index.path), "model": rag.reader.name, **fields}
+    def __init__(self, rag: RagCache | str | Path | None = None, **fields: Any) -> None:
+        if isinstance(rag, RagCache):
+            fields = {"index": str(rag.index.path), "model": rag.reader.name, **fields, "rag": rag}
+        elif rag is not None:
+            fields = {"index": str(rag), **fields}
         super().__init__(**fields)
-        self._rag = rag
 
-    @property
-    def rag(self) -> RagCache:
+    def opened(self) -> RagCache:
         """The index; opened now if it was not yet."""
-        with self._opening:
-            if self._rag is None:
-                self._rag = RagCache.open(self.index, model=self.model, create=False)
-            return self._rag
+        with _OPENING:
+            if self.rag is None:
+                self.rag = RagCache.open(self.index, model=self.model, create=False)
+            rag: RagCache = self.rag
+            return rag
 
     def asked(
         self,
@@ -64,17 +68,19 @@ class Asking(BaseModel):
         options: dict[str, Any],
     ) -> Stream:
         """The answer to a prompt; over documents, in the house's own words, where there are some."""
-        rag, how = self.rag, {**self.model_dump(include=set(Asking.model_fields)), **options}
+        rag, how = self.opened(), {**self.model_dump(include=set(Asking.model_fields)), **options}
         if how["model"] not in (None, self.model, rag.reader.name):
             raise InvalidArgument(
                 f"the index {self.index} holds KV of {rag.reader.name}, not of {how['model']}; another model needs an "
                 "index of its own"
             )
-        row = {"method": how["method"], "recompute": how["recompute"], "sampling": _sampling(how, stop)}
+        sampling = Sampling.of({**how, "stop": stop or how["stop"]})
+        row = {"method": how["method"], "recompute": how["recompute"], "sampling": sampling}
         if not (documents and prompt):
             return rag.engine.complete(prompt, **row)
         *history, last = [Message("user", prompt)] if isinstance(prompt, str) else prompt
-        chunks = [rag.engine.chunk(*_named(document)) for document in documents]
+        named = [(text, name) for text, name in map(_named, documents) if text.strip()]
+        chunks = [rag.engine.chunk(text, name) for text, name in named]
         return rag.engine.stream(last.text, chunks, history=history, **row)
 
     def about(self, stream: Stream) -> dict[str, Any]:
@@ -85,11 +91,6 @@ class Asking(BaseModel):
             "finish_reason": "length" if len(answer.token_ids) >= stream.sampling.max_new_tokens else "stop",
             "ragcache": answer.report.as_dict(),
         }
-
-
-def _sampling(how: dict[str, Any], stop: Sequence[str] | None) -> Sampling:
-    chosen = {name: how[name] for name in ("temperature", "top_p", "top_k", "repetition_penalty", "seed")}
-    return Sampling(max_new_tokens=how["max_tokens"], stop=tuple(stop or how["stop"] or ()), **chosen)
 
 
 def _named(document: Document | str) -> tuple[str, str | None]:

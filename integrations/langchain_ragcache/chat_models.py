@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
@@ -38,7 +39,7 @@ class ChatRagCache(Asking, BaseChatModel):
     >>> model.invoke("Who leads the Tide project?", documents=retriever.invoke("Tide project"))  # doctest: +SKIP
     """
 
-    def __init__(self, rag: RagCache | None = None, **fields: Any) -> None:
+    def __init__(self, rag: RagCache | str | Path | None = None, **fields: Any) -> None:
         super().__init__(rag, **fields)
 
     @property
@@ -99,7 +100,7 @@ class ChatRagCache(Asking, BaseChatModel):
         yield ChatGenerationChunk(message=last)
 
     def _turns(self, messages: Sequence[BaseMessage]) -> Any:
-        return turns(messages, self.rag.engine.chunk)
+        return turns(messages, self.opened().engine.chunk)
 
 
 def _usage(stream: Stream) -> UsageMetadata:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
@@ -22,7 +23,9 @@ class RagCacheLLM(Asking, BaseLLM):
     what happened.
     """
 
-    def __init__(self, rag: RagCache | None = None, **fields: Any) -> None:
+    cache: Any = False  # LangChain's key of a text model's answer knows neither documents nor a call's options
+
+    def __init__(self, rag: RagCache | str | Path | None = None, **fields: Any) -> None:
         super().__init__(rag, **fields)
 
     @property

@@ -25,7 +25,7 @@ def turns(messages: Sequence[BaseMessage], find: Finder) -> list[Message]:
 
 def _role(message: BaseMessage) -> str:
     if isinstance(message, ChatMessage):
-        return message.role
+        return {"human": "user", "ai": "assistant"}.get(message.role, message.role)
     if isinstance(message, SystemMessage):
         return "system"
     return "assistant" if isinstance(message, AIMessage) else "user"
@@ -44,6 +44,8 @@ def _parts(block: str | dict[str, Any], find: Finder) -> Iterator[str | Chunk]:
         return
     kind, extras = block.get("type"), block.get("extras") or {}
     chunk = extras.get("chunk")
+    if kind in ("text", "text-plain") and not isinstance(block.get("text"), str):
+        raise InvalidArgument(f"a content block of type {kind!r} has no text of its own, and nothing is fetched")
     if kind == "text-plain" or (kind == "text" and chunk):
         yield find(block["text"], chunk if isinstance(chunk, str) else block.get("id"))
     elif kind == "text":

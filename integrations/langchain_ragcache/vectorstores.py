@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
     from ragcache import Method, RagCache
+
+
+#: How methods begin that take something away, in the stores of LangChain's partners.
+_REMOVERS = ("delete", "drop", "reset", "clear", "remove", "purge")
+_BATCH = 500
 
 
 def _asked_of(name: str) -> Any:
@@ -45,9 +51,14 @@ class RagCacheVectorStore(VectorStore):
     rag : RagCache
         Whose index keeps the KV.
     collection : str, optional
-        A name for this store in the index; Chroma's collection by default, else the store's class.
+        A name for this store in the index; Chroma's collection by default.
     methods : sequence of str or Method, optional
         Rows whose encodings are made; the index's own method by default.
+
+    Raises
+    ------
+    InvalidArgument
+        If the store has no name, and none is given.
     """
 
     def __init__(
@@ -58,8 +69,12 @@ class RagCacheVectorStore(VectorStore):
         collection: str | None = None,
         methods: Sequence[str | Method] | None = None,
     ) -> None:
+        name = collection or getattr(store, "_collection_name", None)
+        if not name:
+            raise InvalidArgument(
+                f"{type(store).__name__} has no name that its chunks could be kept under; give one with collection="
+            )
         self.store = store
-        name = collection or getattr(store, "_collection_name", None) or type(store).__name__
         self.kv: Collection = rag.collection(name, methods=methods)
 
     @classmethod
@@ -72,6 +87,8 @@ class RagCacheVectorStore(VectorStore):
         ids: list[str] | None = None,
         rag: RagCache | None = None,
         store: type[VectorStore] | None = None,
+        collection: str | None = None,
+        methods: Sequence[str | Method] | None = None,
         **kwargs: Any,
     ) -> Self:
         """Make a store of texts, and their KV.
@@ -84,43 +101,59 @@ class RagCacheVectorStore(VectorStore):
             Whose index keeps the KV.
         store : type of VectorStore
             What to make; `langchain_chroma.Chroma` by default. It is handed `kwargs`.
+        collection, methods
+            As in the class.
         """
         if rag is None:
             raise InvalidArgument("a RagCacheVectorStore keeps KV in an index; name it with rag=RagCache.open(...)")
         names = [name or str(uuid.uuid4()) for name in ids or [""] * len(texts)]
         made = (store or _chroma()).from_texts(texts, embedding, metadatas, ids=names, **kwargs)
-        self = cls(made, rag)
+        self = cls(made, rag, collection=collection, methods=methods)
         self.kv.add(_entries(names, texts, metadatas))
         return self
 
-    # -- what is added is prefilled, behind the wrapped store's own work
+    # -- what is added is prefilled, behind the wrapped store's own work; what it replaces is forgotten before that
 
     def add_texts(
-        self, texts: Iterable[str], metadatas: list[dict[str, Any]] | None = None, **kwargs: Any
+        self,
+        texts: Iterable[str],
+        metadatas: list[dict[str, Any]] | None = None,
+        ids: list[str] | None = None,
+        **kwargs: Any,
     ) -> list[str]:
         """Add texts, and make their KV."""
-        texts = list(texts)
-        names = self.store.add_texts(texts, metadatas, **kwargs)
+        texts, given = list(texts), {} if ids is None else {"ids": ids}
+        self._replace(_entries(ids or [], texts, metadatas))
+        names = self.store.add_texts(texts, metadatas, **given, **kwargs)
         self.kv.add(_entries(names, texts, metadatas))
         return names
 
     async def aadd_texts(
-        self, texts: Iterable[str], metadatas: list[dict[str, Any]] | None = None, **kwargs: Any
+        self,
+        texts: Iterable[str],
+        metadatas: list[dict[str, Any]] | None = None,
+        ids: list[str] | None = None,
+        **kwargs: Any,
     ) -> list[str]:
         """Add texts, and make their KV, in another thread."""
-        texts = list(texts)
-        names = await self.store.aadd_texts(texts, metadatas, **kwargs)
+        texts, given = list(texts), {} if ids is None else {"ids": ids}
+        await run_in_executor(None, self._replace, _entries(ids or [], texts, metadatas))
+        names = await self.store.aadd_texts(texts, metadatas, **given, **kwargs)
         await run_in_executor(None, self.kv.add, _entries(names, texts, metadatas))
         return names
 
     def add_documents(self, documents: list[Document], **kwargs: Any) -> list[str]:
         """Add documents, and make their KV."""
+        documents = list(documents)
+        self._replace(_named(documents, kwargs))
         names = self.store.add_documents(documents, **kwargs)
         self.kv.add(_of(names, documents))
         return names
 
     async def aadd_documents(self, documents: list[Document], **kwargs: Any) -> list[str]:
         """Add documents, and make their KV, in another thread."""
+        documents = list(documents)
+        await run_in_executor(None, self._replace, _named(documents, kwargs))
         names = await self.store.aadd_documents(documents, **kwargs)
         await run_in_executor(None, self.kv.add, _of(names, documents))
         return names
@@ -131,27 +164,31 @@ class RagCacheVectorStore(VectorStore):
 
     def update_documents(self, ids: list[str], documents: list[Document]) -> None:
         """Replace documents, where the wrapped store can."""
-        self._own("update_documents")(ids, documents)
-        self.kv.add(_of(ids, documents))
+        update, entries = self._own("update_documents"), _of(ids, documents)
+        self._replace(entries)
+        update(ids, documents)
+        self.kv.add(entries)
+
+    def _replace(self, entries: Sequence[Entry]) -> None:
+        """Forget what these names stand for, where it is something else."""
+        self.kv.discard(self.kv.changed(entries))
 
     # -- what is deleted is forgotten, before the wrapped store forgets it
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
-        """Delete by ids; where the store is told to choose by other means, its choice is found out afterwards."""
-        if ids is not None and not kwargs:
-            self.kv.discard(ids)
+        """Delete by ids; what the store was told to choose by other means is found out afterwards."""
+        self.kv.discard(_listed(ids))
         done = self.store.delete(ids, **kwargs)
         if ids is None or kwargs:
-            self._catch_up()
+            self.sync()
         return done
 
     async def adelete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
         """Delete by ids, as `delete`."""
-        if ids is not None and not kwargs:
-            await run_in_executor(None, self.kv.discard, ids)
+        await run_in_executor(None, self.kv.discard, _listed(ids))
         done = await self.store.adelete(ids, **kwargs)
         if ids is None or kwargs:
-            await run_in_executor(None, self._catch_up)
+            await run_in_executor(None, self.sync)
         return done
 
     def delete_collection(self) -> None:
@@ -166,11 +203,16 @@ class RagCacheVectorStore(VectorStore):
         self.kv.clear()
         reset()
 
-    def _catch_up(self) -> None:
-        """Forget what the wrapped store no longer has."""
+    def sync(self) -> None:
+        """Forget what the wrapped store no longer has, whoever deleted it; everything where it cannot say."""
         names = self.kv.names()
-        still = {document.id for document in self.store.get_by_ids(names)} if names else set()
-        self.kv.discard([name for name in names if name not in still])
+        try:
+            batches = (names[first : first + _BATCH] for first in range(0, len(names), _BATCH))
+            still = {document.id for batch in batches for document in self.store.get_by_ids(batch)}
+        except NotImplementedError:
+            self.kv.clear()
+        else:
+            self.kv.discard([name for name in names if name not in still])
 
     # -- the wrapped store's own
 
@@ -198,7 +240,27 @@ class RagCacheVectorStore(VectorStore):
     def __getattr__(self, name: str) -> Any:
         if name == "store":  # not yet there, while an object is copied
             raise AttributeError(name)
-        return getattr(self.store, name)
+        found = getattr(self.store, name)
+        taking = name.removeprefix("a").startswith(_REMOVERS) or name.startswith(_REMOVERS)
+        return self._followed(found) if taking and callable(found) else found
+
+    def _followed(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        """A method that takes something away in a manner of the wrapped store's own; `sync` comes behind it."""
+        if inspect.iscoroutinefunction(method):
+
+            async def later(*args: Any, **kwargs: Any) -> Any:
+                done = await method(*args, **kwargs)
+                await run_in_executor(None, self.sync)
+                return done
+
+            return later
+
+        def now(*args: Any, **kwargs: Any) -> Any:
+            done = method(*args, **kwargs)
+            self.sync()
+            return done
+
+        return now
 
     def _own(self, name: str) -> Callable[..., Any]:
         method: Callable[..., Any] | None = getattr(self.store, name, None)
@@ -215,6 +277,17 @@ def _entries(names: Sequence[str], texts: Sequence[str], metadatas: Sequence[dic
 def _of(names: Sequence[str], documents: Sequence[Document]) -> list[Entry]:
     pairs = zip(names, documents, strict=True)
     return [Entry.of(name, document.page_content, document.metadata) for name, document in pairs]
+
+
+def _named(documents: Sequence[Document], kwargs: dict[str, Any]) -> list[Entry]:
+    """Documents whose names are known before they are added."""
+    names = kwargs.get("ids") or [document.id for document in documents]
+    pairs = [(name, document) for name, document in zip(names, documents, strict=False) if name]
+    return _of([name for name, _ in pairs], [document for _, document in pairs])
+
+
+def _listed(ids: list[str] | str | None) -> list[str]:
+    return [ids] if isinstance(ids, str) else list(ids or ())
 
 
 def _chroma() -> type[VectorStore]:

@@ -27,7 +27,9 @@ from ragcache.errors import InvalidArgument
 from ragcache.stream import Stream, spoken
 from ragcache.written import merged
 
-_ROLES = {MessageRole.SYSTEM: "system", MessageRole.DEVELOPER: "system", MessageRole.ASSISTANT: "assistant"}
+_SYSTEM = (MessageRole.SYSTEM, MessageRole.DEVELOPER)
+_ASSISTANT = (MessageRole.ASSISTANT, MessageRole.MODEL, MessageRole.CHATBOT)
+_UNSAID = ("thinking", "tool_call")  # blocks of earlier answers that are not said to the user
 _DONE = object()
 
 
@@ -58,6 +60,8 @@ class RagCacheLLM(CustomLLM):
     _rag: RagCache = PrivateAttr()
 
     def __init__(self, rag: RagCache, **fields: Any) -> None:
+        if not isinstance(rag, RagCache):
+            raise InvalidArgument(f"a RagCacheLLM answers from a RagCache, not {rag!r}; RagCache.open(...) gives one")
         super().__init__(**fields)
         self._rag = rag
 
@@ -127,9 +131,7 @@ class RagCacheLLM(CustomLLM):
     def row(self, options: dict[str, Any] | None = None) -> dict[str, Any]:
         """What the engine is asked for: method, share to recompute, sampling; `options` before the model's own."""
         how = {**self.model_dump(include=set(_FIELDS)), **(options or {})}
-        chosen = {name: how[name] for name in ("temperature", "top_p", "top_k", "repetition_penalty", "seed")}
-        sampling = Sampling(max_new_tokens=how["max_tokens"], stop=tuple(how["stop"]), **chosen)
-        return {"method": how["method"], "recompute": how["recompute"], "sampling": sampling}
+        return {"method": how["method"], "recompute": how["recompute"], "sampling": Sampling.of(how)}
 
     def _complete(self, prompt: str | Sequence[Message], options: dict[str, Any]) -> Stream:
         return self._rag.engine.complete(prompt, **self.row(options))
@@ -146,13 +148,17 @@ async def elsewhere(pieces: Iterator[Any]) -> AsyncGenerator[Any, None]:
 
 def _turns(messages: Sequence[ChatMessage]) -> list[Message]:
     """A conversation; neighbours of one role are one turn, and empty messages are left out."""
-    said = [Message(_ROLES.get(message.role, "user"), _text(message)) for message in messages]
+    said = [Message(_role(message), _text(message)) for message in messages]
     return merged(message for message in said if message.content)
+
+
+def _role(message: ChatMessage) -> str:
+    return "system" if message.role in _SYSTEM else "assistant" if message.role in _ASSISTANT else "user"
 
 
 def _text(message: ChatMessage) -> str:
     for block in message.blocks:
-        if not isinstance(block, TextBlock):
+        if not isinstance(block, TextBlock) and block.block_type not in _UNSAID:
             raise InvalidArgument(f"a message holds a {block.block_type} block, but the model reads text only")
     return message.content or ""
 

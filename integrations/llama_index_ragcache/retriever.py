@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from llama_index.core.retrievers import BaseRetriever
@@ -34,11 +35,16 @@ class RagCacheRetriever(BaseRetriever):
         chunks = self._rag.retrieve(query_bundle.query_str, top_k=self._top_k)
         return [NodeWithScore(node=_node(chunk), score=chunk.score) for chunk in chunks]
 
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return await asyncio.to_thread(self._retrieve, query_bundle)
+
 
 def _node(chunk: Chunk) -> TextNode:
     return TextNode(
         id_=chunk.id,
         text=chunk.text,
         metadata={"source": chunk.source},
+        excluded_llm_metadata_keys=["source"],
+        excluded_embed_metadata_keys=["source"],
         relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=chunk.source)},
     )

@@ -13,8 +13,9 @@ from llama_index.core.response_synthesizers.base import QueryTextType
 from llama_index.core.schema import MetadataMode, NodeWithScore
 from llama_index.core.types import RESPONSE_TEXT_TYPE
 
-from llama_index_ragcache.llm import RagCacheLLM, about, elsewhere
+from llama_index_ragcache.llm import RagCacheLLM, elsewhere
 from ragcache.chunks import Chunk
+from ragcache.errors import InvalidArgument
 from ragcache.stream import Stream, spoken
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class RagCacheSynthesizer(BaseSynthesizer):
     """
 
     def __init__(self, llm: RagCacheLLM, *, streaming: bool = False, **kwargs: Any) -> None:
+        if not isinstance(llm, RagCacheLLM):
+            raise InvalidArgument(f"a RagCacheSynthesizer asks a RagCacheLLM, not {type(llm).__name__}")
         super().__init__(llm=llm, streaming=streaming, **kwargs)
         self._model = llm
 
@@ -113,7 +116,7 @@ def _told(stream: Stream, into: dict[str, Any] | None) -> Generator[str, None, N
     """The answer's pieces; at the end what happened is entered."""
     yield from spoken(stream)
     if into is not None:
-        into.update(about(stream))
+        into.update(stream.answer.report.as_dict())
 
 
 def _with(response: RESPONSE_TYPE, told: dict[str, Any]) -> RESPONSE_TYPE:

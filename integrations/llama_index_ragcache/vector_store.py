@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from llama_index.core.bridge.pydantic import PrivateAttr
@@ -15,10 +17,14 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryResult,
 )
 
+from ragcache.chunks import loose_id
 from ragcache.collection import Collection, Entry
+from ragcache.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from ragcache import Method, RagCache
+
+_BATCH = 500
 
 
 class RagCacheVectorStore(BasePydanticVectorStore):
@@ -35,9 +41,14 @@ class RagCacheVectorStore(BasePydanticVectorStore):
     rag : RagCache
         Whose index keeps the KV.
     collection : str, optional
-        A name for this store in the index; Chroma's collection by default, else the store's class.
+        A name for this store in the index; Chroma's collection by default.
     methods : sequence of str or Method, optional
         Rows whose encodings are made; the index's own method by default.
+
+    Raises
+    ------
+    InvalidArgument
+        If the store has no name, and none is given.
     """
 
     stores_text: bool
@@ -80,47 +91,71 @@ class RagCacheVectorStore(BasePydanticVectorStore):
 
     def add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
         """Add nodes, and make their KV."""
-        names = self._store.add(list(nodes), **kwargs)
+        nodes = list(nodes)
+        self._replace(nodes)
+        names = self._store.add(nodes, **kwargs)
         self._kv.add(_entries(nodes))
         return names
 
     async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
         """Add nodes, and make their KV, in another thread."""
-        names = await self._store.async_add(list(nodes), **kwargs)
+        nodes = list(nodes)
+        await asyncio.to_thread(self._replace, nodes)
+        names: list[str] = await self._asked("async_add", "add", nodes, **kwargs)
         await asyncio.to_thread(self._kv.add, _entries(nodes))
         return names
+
+    def _replace(self, nodes: Sequence[BaseNode]) -> None:
+        """Delete what these ids stand for, where it is something else: some stores leave a known id as it is."""
+        if changed := self._kv.changed(_entries(nodes)):
+            self._kv.discard(changed)
+            with suppress(NotImplementedError):
+                self._store.delete_nodes(changed)
 
     # -- what is deleted is forgotten, before the wrapped store forgets it
 
     def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """Delete a document's nodes."""
-        self._kv.discard_document(ref_doc_id)
+        self._forget(ref_doc_id)
         self._store.delete(ref_doc_id, **delete_kwargs)
 
     async def adelete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """Delete a document's nodes."""
-        await asyncio.to_thread(self._kv.discard_document, ref_doc_id)
-        await self._store.adelete(ref_doc_id, **delete_kwargs)
+        await asyncio.to_thread(self._forget, ref_doc_id)
+        await self._asked("adelete", "delete", ref_doc_id, **delete_kwargs)
+
+    def _forget(self, ref_doc_id: str) -> None:
+        if ref_doc_id == "None":  # as some stores write down that a node has no document
+            self._kv.clear()
+        self._kv.discard_document(ref_doc_id)
 
     def delete_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **delete_kwargs: Any
     ) -> None:
         """Delete nodes by id, by what their metadata says, or by both."""
-        if filters is not None:  # found first, so that both delete the same ones
-            node_ids = [node.node_id for node in self._store.get_nodes(node_ids, filters)]
-        if node_ids:
-            self._kv.discard(node_ids)
-            self._store.delete_nodes(node_ids, **delete_kwargs)
+        try:  # found first, so that both delete the same ones
+            chosen = node_ids if filters is None else [one.node_id for one in self.get_nodes(node_ids, filters)]
+        except NotImplementedError:  # a store that deletes by filters but cannot say what
+            self._kv.clear()
+            self._store.delete_nodes(node_ids, filters, **delete_kwargs)
+            return
+        if chosen:
+            self._kv.discard(chosen)
+            self._store.delete_nodes(chosen, **delete_kwargs)
 
     async def adelete_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **delete_kwargs: Any
     ) -> None:
         """Delete nodes, as `delete_nodes`."""
-        if filters is not None:
-            node_ids = [node.node_id for node in await self._store.aget_nodes(node_ids, filters)]
-        if node_ids:
-            await asyncio.to_thread(self._kv.discard, node_ids)
-            await self._store.adelete_nodes(node_ids, **delete_kwargs)
+        try:
+            chosen = node_ids if filters is None else [one.node_id for one in await self.aget_nodes(node_ids, filters)]
+        except NotImplementedError:
+            await asyncio.to_thread(self._kv.clear)
+            await self._asked("adelete_nodes", "delete_nodes", node_ids, filters, **delete_kwargs)
+            return
+        if chosen:
+            await asyncio.to_thread(self._kv.discard, chosen)
+            await self._asked("adelete_nodes", "delete_nodes", chosen, **delete_kwargs)
 
     def clear(self) -> None:
         """Delete all nodes."""
@@ -130,7 +165,24 @@ class RagCacheVectorStore(BasePydanticVectorStore):
     async def aclear(self) -> None:
         """Delete all nodes."""
         await asyncio.to_thread(self._kv.clear)
-        await self._store.aclear()
+        await self._asked("aclear", "clear")
+
+    def sync(self) -> None:
+        """Forget what the wrapped store no longer has, whoever deleted it; everything where it cannot say."""
+        names = self._kv.names()
+        try:
+            batches = (names[first : first + _BATCH] for first in range(0, len(names), _BATCH))
+            still = {node.node_id for batch in batches for node in self._store.get_nodes(batch)}
+        except NotImplementedError:
+            self._kv.clear()
+        else:
+            self._kv.discard([name for name in names if name not in still])
+
+    async def _asked(self, name: str, plain: str, *args: Any, **kwargs: Any) -> Any:
+        """The wrapped store's own async method; its plain one, in another thread, where it has none that is async."""
+        if getattr(type(self._store), name) is getattr(BasePydanticVectorStore, name):
+            return await asyncio.to_thread(getattr(self._store, plain), *args, **kwargs)
+        return await getattr(self._store, name)(*args, **kwargs)
 
     # -- the wrapped store's own
 
@@ -140,7 +192,8 @@ class RagCacheVectorStore(BasePydanticVectorStore):
 
     async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """Search the wrapped store."""
-        return await self._store.aquery(query, **kwargs)
+        found: VectorStoreQueryResult = await self._asked("aquery", "query", query, **kwargs)
+        return found
 
     def get_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> list[BaseNode]:
         """Nodes of the wrapped store."""
@@ -150,7 +203,8 @@ class RagCacheVectorStore(BasePydanticVectorStore):
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None
     ) -> list[BaseNode]:
         """Nodes of the wrapped store."""
-        return await self._store.aget_nodes(node_ids, filters)
+        nodes: list[BaseNode] = await self._asked("aget_nodes", "get_nodes", node_ids, filters)
+        return nodes
 
     def persist(self, persist_path: str, fs: Any = None) -> None:
         """Let the wrapped store write itself down; KV is on disk at once."""
@@ -160,7 +214,11 @@ class RagCacheVectorStore(BasePydanticVectorStore):
 def _name(store: BasePydanticVectorStore) -> str:
     """What a store calls its collection: a field of its own, or its client's name."""
     named = getattr(store, "collection_name", None) or getattr(getattr(store, "_collection", None), "name", None)
-    return str(named or type(store).__name__)
+    if not named:
+        raise InvalidArgument(
+            f"{type(store).__name__} has no name that its nodes could be kept under; give one with collection="
+        )
+    return str(named)
 
 
 def _entries(nodes: Sequence[BaseNode]) -> list[Entry]:
@@ -169,5 +227,6 @@ def _entries(nodes: Sequence[BaseNode]) -> list[Entry]:
 
 def _entry(node: BaseNode) -> Entry:
     start = node.start_char_idx if isinstance(node, TextNode) else None
-    about = {**node.metadata, "ref_doc_id": node.ref_doc_id, "start_char_idx": start}
-    return Entry.of(node.node_id, node.get_content(MetadataMode.NONE), about)
+    entry = Entry.of(node.node_id, node.get_content(MetadataMode.NONE), {**node.metadata, "start_char_idx": start})
+    # `delete` goes by `ref_doc_id`, whatever the metadata says.
+    return replace(entry, document=node.ref_doc_id or loose_id(entry.words))

@@ -107,7 +107,7 @@ def displaced(catalog: Catalog, document: str, names: Sequence[str]) -> tuple[se
     old = [row.id for row in catalog.chunks_of(document)] if structural else []
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, names, strict=False)))
     moved = set(old[same:]) & set(names)
-    recipes = set(catalog.stats()["encodings"]) - set(structural) if moved else ()
+    recipes = set(catalog.recipes()) - set(structural) if moved else ()
     return moved, [row for name in moved for recipe in recipes for row in catalog.encodings(name, recipe)]
 
 

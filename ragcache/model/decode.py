@@ -4,9 +4,9 @@ The loop knows nothing of buffers: it is handed the first token's logits and a `
 same loop decodes from assembled chunk KV and from the stock cache.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -40,6 +40,14 @@ class Sampling:
     repetition_penalty: float = 1.0
     seed: int | None = None
     stop: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Self:
+        """From options as frameworks name them, `max_tokens` among them; what is None or unknown is left out."""
+        given = {"max_new_tokens": options.get("max_tokens"), **options}
+        chosen = {one.name: given[one.name] for one in fields(cls) if given.get(one.name) is not None}
+        stop = chosen.get("stop", ())
+        return cls(**{**chosen, "stop": (stop,) if isinstance(stop, str) else tuple(stop)})
 
     def __post_init__(self) -> None:
         if self.max_new_tokens < 1:

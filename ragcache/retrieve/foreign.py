@@ -32,14 +32,20 @@ def foreign(path: Path, name: str | None) -> tuple[str, list[tuple[str, str, dic
     NoDocuments
         If there is no Chroma folder.
     InvalidArgument
-        If there is no such collection, or none is named and there are several.
+        If there is no such collection, none is named and there are several, or Chroma refuses the folder.
     """
     if not (path / "chroma.sqlite3").is_file():
         raise NoDocuments(f"{path} is no Chroma folder; name the one that was given as persist_directory or path")
     with needs("ragcache"):
         from chromadb import PersistentClient
         from chromadb.config import Settings
-    client = PersistentClient(path, settings=Settings(anonymized_telemetry=False))
+    try:
+        client = PersistentClient(path, settings=Settings(anonymized_telemetry=False))
+    except ValueError as error:
+        raise InvalidArgument(
+            f"Chroma refuses {path} ({error}); if this process has it open already, adopt it before that, or from "
+            "another process with `ragcache adopt`"
+        ) from error
     try:
         names = sorted(collection.name for collection in client.list_collections())
         chosen = name or (names[0] if len(names) == 1 else None)

@@ -5,7 +5,7 @@ from ragcache.store.catalog import Catalog
 from ragcache.store.codec import Codec, Int8, Raw
 from ragcache.store.entries import Entries, EntryRow
 from ragcache.store.key import kv_key, load_or_create_secret
-from ragcache.store.local import LocalStore
+from ragcache.store.local import LocalStore, is_key, locks_of
 from ragcache.store.memory import MemoryTier
 from ragcache.store.schema import ChunkRow, DocumentRow, EncodingRow
 
@@ -22,8 +22,10 @@ __all__ = [
     "LocalStore",
     "MemoryTier",
     "Raw",
+    "is_key",
     "kv_key",
     "load_or_create_secret",
+    "locks_of",
     "pack",
     "unpack",
 ]

@@ -202,6 +202,10 @@ class Catalog:
                 [encoding_values(row) for row in rows],
             )
 
+    def recipes(self) -> list[str]:
+        """List the recipes that any chunk has an encoding by."""
+        return [recipe for (recipe,) in self.read("SELECT DISTINCT recipe FROM encodings ORDER BY recipe")]
+
     def encodings(self, chunk: str, recipe: str) -> list[EncodingRow]:
         """List a chunk's encodings by one recipe, the newest first."""
         return self._encodings("WHERE chunk = ? AND recipe = ? ORDER BY created DESC, key", chunk, recipe)

@@ -10,7 +10,10 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
+from threading import RLock
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,6 +21,7 @@ from torch import Tensor
 from ragcache.errors import CorruptBlob, InvalidArgument, StorageFull
 
 _KEY = re.compile(r"[0-9a-f]{64}")
+_LOCKS: dict[Path, tuple[AbstractContextManager[Any], AbstractContextManager[Any]]] = {}
 _SUFFIX = ".safetensors"
 _TEMPORARY = ".tmp-"
 _AT_ONCE = 1024  # parts of one vectored write: POSIX systems' usual IOV_MAX
@@ -92,6 +96,20 @@ def _sync_folder(folder: Path) -> None:
 
 def _host_memory(nbytes: int) -> Tensor:
     return torch.empty(nbytes, dtype=torch.uint8)
+
+
+def is_key(text: str) -> bool:
+    """Whether a text is shaped as a key: 64 hexadecimal digits."""
+    return _KEY.fullmatch(text) is not None
+
+
+def locks_of(folder: Path) -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
+    """Two locks, the same for all that have an index open in this process.
+
+    The first is held by whoever reads documents in order to change them, the second by whoever makes KV for others; a
+    thread that has one may take it again, and the first while it has the second.
+    """
+    return _LOCKS.setdefault(folder.resolve(), (RLock(), RLock()))
 
 
 class LocalStore:
@@ -290,7 +308,7 @@ class LocalStore:
         return buffer
 
     def _path(self, key: str) -> Path:
-        if not _KEY.fullmatch(key):
+        if not is_key(key):
             raise InvalidArgument(f"a KV key is 64 lower-case hexadecimal digits, not {key[:80]!r}.")
         return self.root / key[:2] / (key + _SUFFIX)
 

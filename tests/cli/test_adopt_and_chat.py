@@ -12,6 +12,7 @@ from typer.testing import Result
 
 from ragcache import RagCache
 from ragcache.engine import Engine
+from ragcache.errors import InvalidArgument
 
 Run = Callable[..., Result]
 NODE = {"_node_content": json.dumps({"start_char_idx": 9}), "ref_doc_id": "d1", "file_name": "tide.txt"}
@@ -47,6 +48,17 @@ def test_what_somebody_embedded_is_prefilled_and_asked(
     client.close()
     again = json.loads(run("adopt", folder, *where, "--json").stdout)
     assert (again["removed"], again["unchanged"], again["chunks"]) == (1, 2, 2)
+    client = chromadb.PersistentClient(folder)
+    client.get_collection("notes").update(
+        ids=["a"], documents=["Written anew."], embeddings=[[1.0, 0.0]]
+    )
+    client.close()
+    again = json.loads(run("adopt", folder, *where, "--json").stdout)
+    assert (again["changed"], again["unchanged"], again["chunks"]) == (1, 1, 2)
+    folder.rename(tmp_path / "moved")
+    other = run("adopt", tmp_path / "moved", *where)
+    assert other.exit_code == 2
+    assert "has adopted the collection 'notes' of" in other.stderr
 
 
 def test_nodes_stand_in_the_order_of_their_document(tmp_path: Path, folder: Path, checkpoint: Path) -> None:
@@ -72,6 +84,13 @@ def test_what_cannot_be_adopted_is_named(
     done = run("adopt", tmp_path / name, *arguments, "--index", tmp_path / "index", "--model", checkpoint)
     assert done.exit_code == 2
     assert message in done.stderr
+
+
+def test_a_folder_that_is_open_with_other_settings_is_refused(tmp_path: Path, folder: Path, checkpoint: Path) -> None:
+    client = chromadb.PersistentClient(folder)
+    with RagCache.open(tmp_path / "index", model=str(checkpoint)) as rag, pytest.raises(InvalidArgument, match="open"):
+        rag.adopt(folder, "notes")
+    client.close()
 
 
 def test_a_conversation_is_read_line_by_line(
@@ -107,10 +126,12 @@ def test_a_conversation_that_no_longer_fits_loses_its_oldest_turns(
     from ragcache_cli.chat import chat
 
     long = "Tell me more, please, about everything that there is to know of it. " * 12  # bytes are tokens here
-    monkeypatch.setattr("sys.stdin", io.StringIO(f"{long}\n{long}\nWho leads it?\n"))
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{long}\n{long}\n{long * 9}\nWho leads it?\n"))
     chat(index, top_k=1, max_new_tokens=4, as_json=True)
-    turns = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    captured = capsys.readouterr()
+    turns = [json.loads(line) for line in captured.out.splitlines()]
     assert len(turns) == 3
+    assert "takes 2,048" in captured.err  # the question that is too long by itself
     assert turns[2]["tokens"]["question"] < 2048
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from ragcache import RagCache
 from ragcache.bundled import corpus_path, questions
 from ragcache.retrieve import Embedder
 
@@ -39,6 +40,14 @@ def asked() -> list[str]:
 def embedded(texts: Sequence[str]) -> list[list[float]]:
     """Their vectors."""
     return [list(map(float, row)) for row in EMBEDDER.embed(list(texts))]
+
+
+def stored(rag: RagCache) -> set[str]:
+    """The texts that an index has; its files are those that its chunks' encodings name, and no others."""
+    index = rag.index
+    named = {key for (key,) in index.catalog.read("SELECT DISTINCT key FROM encodings")}
+    assert set(index.store.list()) - {index.prefix_key} == named
+    return {text for _, text in index.catalog.texts()}
 
 
 @cache
