@@ -22,6 +22,7 @@ from ragcache.store import Entries, EntryRow
 COLLECTION = "collection"  # in a document's metadata: the vector store that it comes from
 #: Metadata that tells what a chunk is a piece of, and where it stands in it, as loaders and splitters leave it.
 _DOCUMENTS, _PLACES = ("ref_doc_id", "source"), ("page", "start_index", "start_char_idx")
+_ASKED = 500  # names that a store is asked about at once: some are databases with a limit
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _TITLES = ("source", "file_path", "file_name", "url", "title")
 
@@ -137,6 +138,23 @@ class Collection:
         """Remove all entries."""
         with self._index.writing:
             self._remove(self._entries.all(self.name))
+
+    def sync(self, held: Callable[[list[str]], Iterable[str | None]]) -> None:
+        """Remove what the store no longer has, whoever deleted it; everything where it cannot say.
+
+        Parameters
+        ----------
+        held : callable
+            Says which of some names the store has; `NotImplementedError` is that it cannot.
+        """
+        names = self.names()
+        try:
+            batches = (names[first : first + _ASKED] for first in range(0, len(names), _ASKED))
+            still = {name for batch in batches for name in held(batch)}
+        except NotImplementedError:
+            self.clear()
+        else:
+            self.discard([name for name in names if name not in still])
 
     def names(self) -> list[str]:
         """All entries' names, as they came."""

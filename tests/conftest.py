@@ -1,6 +1,7 @@
 """Tiny random models of real architectures, a byte-level tokenizer, and nothing from the network."""
 
 import os
+import threading
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
@@ -16,6 +17,7 @@ from transformers import PreTrainedTokenizerFast
 from ragcache.engine import Engine
 from ragcache.index import Index
 from ragcache.model.reader import Reader
+from ragcache.stream import Stream
 
 CHAT = (
     "{{ bos_token }}{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}"
@@ -150,3 +152,18 @@ def index(tmp_path: Path, reader: Reader) -> Iterator[Index]:
 @pytest.fixture
 def engine(reader: Reader, index: Index) -> Engine:
     return Engine(reader, index)
+
+
+@pytest.fixture
+def streams(monkeypatch: pytest.MonkeyPatch) -> list[Stream]:
+    """Every stream that an engine begins, and the `thread` that it was begun in."""
+    seen: list[Stream] = []
+    began = Stream.__init__
+
+    def remember(self: Stream, *args: Any, **options: Any) -> None:
+        began(self, *args, **options)
+        self.thread = threading.get_ident()  # type: ignore[attr-defined]
+        seen.append(self)
+
+    monkeypatch.setattr(Stream, "__init__", remember)
+    return seen

@@ -59,20 +59,6 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[RagCache]]:
         rag.close()
 
 
-@pytest.fixture
-def streams(monkeypatch: pytest.MonkeyPatch) -> list[Stream]:
-    """Every stream that an engine begins."""
-    seen: list[Stream] = []
-    began = Stream.__init__
-
-    def remember(self: Stream, *args: Any, **options: Any) -> None:
-        began(self, *args, **options)
-        seen.append(self)
-
-    monkeypatch.setattr(Stream, "__init__", remember)
-    return seen
-
-
 def example(name: str) -> ModuleType:
     """An example as a module, where what it needs is installed."""
     pytest.importorskip(SCRIPTS[name][0])

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 #: How methods begin that take something away, in the stores of LangChain's partners.
 _REMOVERS = ("delete", "drop", "reset", "clear", "remove", "purge")
-_BATCH = 500
 
 
 def _asked_of(name: str) -> Any:
@@ -205,14 +204,7 @@ class RagCacheVectorStore(VectorStore):
 
     def sync(self) -> None:
         """Forget what the wrapped store no longer has, whoever deleted it; everything where it cannot say."""
-        names = self.kv.names()
-        try:
-            batches = (names[first : first + _BATCH] for first in range(0, len(names), _BATCH))
-            still = {document.id for batch in batches for document in self.store.get_by_ids(batch)}
-        except NotImplementedError:
-            self.kv.clear()
-        else:
-            self.kv.discard([name for name in names if name not in still])
+        self.kv.sync(lambda names: [document.id for document in self.store.get_by_ids(names)])
 
     # -- the wrapped store's own
 

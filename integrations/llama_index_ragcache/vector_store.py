@@ -24,9 +24,6 @@ from ragcache.errors import InvalidArgument
 if TYPE_CHECKING:
     from ragcache import Method, RagCache
 
-_BATCH = 500
-
-
 class RagCacheVectorStore(BasePydanticVectorStore):
     """A vector store whose nodes are prefilled when they are added, and forgotten when they are deleted.
 
@@ -169,14 +166,7 @@ class RagCacheVectorStore(BasePydanticVectorStore):
 
     def sync(self) -> None:
         """Forget what the wrapped store no longer has, whoever deleted it; everything where it cannot say."""
-        names = self._kv.names()
-        try:
-            batches = (names[first : first + _BATCH] for first in range(0, len(names), _BATCH))
-            still = {node.node_id for batch in batches for node in self._store.get_nodes(batch)}
-        except NotImplementedError:
-            self._kv.clear()
-        else:
-            self._kv.discard([name for name in names if name not in still])
+        self._kv.sync(lambda names: [node.node_id for node in self._store.get_nodes(names)])
 
     async def _asked(self, name: str, plain: str, *args: Any, **kwargs: Any) -> Any:
         """The wrapped store's own async method; its plain one, in another thread, where it has none that is async."""

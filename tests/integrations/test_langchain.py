@@ -87,20 +87,6 @@ def chain(model: Runnable[Any, Any], store: VectorStore, k: int = 6) -> Runnable
     return {"notes": joined, "question": RunnablePassthrough()} | ASK | model
 
 
-@pytest.fixture
-def streams(monkeypatch: pytest.MonkeyPatch) -> list[Stream]:
-    """Every stream that an engine begins."""
-    seen: list[Stream] = []
-    began = Stream.__init__
-
-    def remember(self: Stream, *args: Any, **options: Any) -> None:
-        began(self, *args, **options)
-        seen.append(self)
-
-    monkeypatch.setattr(Stream, "__init__", remember)
-    return seen
-
-
 # -- answers
 
 

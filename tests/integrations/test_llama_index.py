@@ -104,21 +104,6 @@ def small(tmp_path: Any) -> Iterator[RagCache]:
         yield rag
 
 
-@pytest.fixture
-def streams(monkeypatch: pytest.MonkeyPatch) -> list[Stream]:
-    """Every stream that an engine begins, and the thread that it was begun in."""
-    seen: list[Stream] = []
-    began = Stream.__init__
-
-    def remember(self: Stream, *args: Any, **options: Any) -> None:
-        began(self, *args, **options)
-        self.thread = threading.get_ident()  # type: ignore[attr-defined]
-        seen.append(self)
-
-    monkeypatch.setattr(Stream, "__init__", remember)
-    return seen
-
-
 def hits(stream: Stream) -> list[str]:
     return [chunk.cache for chunk in stream.report.chunks]
 
