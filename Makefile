@@ -36,12 +36,12 @@ reader: $(READY)
 # The committed quality table: the first seven rows of the literature at three budgets, on all tasks. It resumes.
 bench-quality: $(READY)
 	HF_HUB_OFFLINE=1 $(BIN)/ragcache bench quality --methods prefix,naive,link0,epic,cacheblend,fusionrag,prophetkv \
-		--budgets 0.05,0.15,0.30 --n 200 --workers 2 --out docs/benchmarks/quality-reader.json
+		--budgets 0.05,0.15,0.30 --n 200 --workers 2 --together --out docs/benchmarks/quality-reader.json
 
 # A first look at the same, in minutes, from nothing.
 bench-quality-quick: $(READY)
 	rm -f runs/quality-quick.jsonl
-	HF_HUB_OFFLINE=1 $(BIN)/ragcache bench quality --quick --workers 2 --out runs/quality-quick.json
+	HF_HUB_OFFLINE=1 $(BIN)/ragcache bench quality --quick --workers 2 --together --out runs/quality-quick.json
 
 # What the default was examined by: questions that no choice was made by; documents that add something and that mislead;
 # its encoding against FusionRAG's on all tasks.

@@ -55,7 +55,14 @@ def write(out: Path, content: dict[str, Any]) -> None:
 
 @contextmanager
 def bench(
-    raw: Path, model: str | None, dtype: str, max_new_tokens: int, threads: int | None, workers: int = 1
+    raw: Path,
+    model: str | None,
+    dtype: str,
+    max_new_tokens: int,
+    threads: int | None,
+    workers: int = 1,
+    *,
+    together: bool = False,
 ) -> "Iterator[Bench]":
     """A reader to be asked, with its answers kept in `raw` and progress on stderr."""
     from functools import partial
@@ -72,7 +79,7 @@ def bench(
     reader = load()
     with progress(fold=True) as shown:
         sampling = Sampling(max_new_tokens=max_new_tokens)
-        yield runs.Bench(reader, Journal(raw), sampling, workers=several, progress=shown)
+        yield runs.Bench(reader, Journal(raw), sampling, workers=several, progress=shown, together=together)
 
 
 def split(text: str) -> list[str]:

@@ -68,6 +68,10 @@ def quality(
     max_new_tokens: options.Tokens = 40,
     workers: options.Workers = 1,
     threads: options.Threads = None,
+    together: Annotated[
+        bool,
+        typer.Option("--together", help="Let all answer a question at once: a third sooner, and nothing is timed."),
+    ] = False,
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="JSON to write; .md, .png and the answers' .jsonl go beside it.")
     ] = Path("quality.json"),
@@ -90,9 +94,11 @@ def quality(
         setup = replace(setup, names=["cacheblend", "fusionrag", "prophetkv"], budgets=[0.15], seeds=(0,), n=QUICK)
     if questions is None:
         _refuse("belongs to --questions; name a FILE with it", index=index, top_k=top_k)
-        on_tasks(setup, chosen_tasks(tasks, data or []), seed, workers)
+        on_tasks(setup, chosen_tasks(tasks, data or []), seed, workers, together=together)
     else:
-        _refuse("means nothing to --questions; leave it out", tasks=tasks, data=data, workers=workers > 1)
+        _refuse(
+            "means nothing to --questions; leave it out", tasks=tasks, data=data, workers=workers > 1, together=together
+        )
         on_own(setup, questions, index, top_k, named=names != METHODS and not quick)
     content = json.loads(out.read_text(encoding="utf-8"))
     show(content, _OWN if questions else _ROW, as_json=as_json)
@@ -101,7 +107,7 @@ def quality(
     note(f"wrote {out} and its .md, .png and .jsonl")
 
 
-def on_tasks(setup: Setup, chosen: "Mapping[str, Task]", seed: int, workers: int) -> None:
+def on_tasks(setup: Setup, chosen: "Mapping[str, Task]", seed: int, workers: int, *, together: bool = False) -> None:
     """Run the tasks, and write what comes out."""
     from ragcache.evaluate import report
     from ragcache.evaluate.contenders import contenders
@@ -112,11 +118,11 @@ def on_tasks(setup: Setup, chosen: "Mapping[str, Task]", seed: int, workers: int
     report.check_plotting()
     field = contenders(setup.names, setup.budgets, setup.seeds)
     how = (setup.model, setup.dtype, setup.max_new_tokens, setup.threads, workers)
-    with bench(setup.out.with_suffix(".jsonl"), *how) as asked:
+    with bench(setup.out.with_suffix(".jsonl"), *how, together=together) as asked:
         records = asked.answers({name: task.examples(setup.n, seed) for name, task in chosen.items()}, field)
         about = report.meta(
             **report.about_reader(asked.reader), **setup.about(), n=setup.n, seed=seed, workers=workers,
-            tasks={name: repr(task) for name, task in chosen.items()},
+            together=together, tasks={name: repr(task) for name, task in chosen.items()},
         )  # fmt: skip
     chance = {name: value for name, task in chosen.items() if (value := getattr(task, "chance", None)) is not None}
     rows, needs = tabulate(records, chance), {name: task.needs for name, task in chosen.items() if name in KNOWN}

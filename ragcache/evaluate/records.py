@@ -29,8 +29,8 @@ class Record:
         Share of selectable tokens computed; None where nothing was selectable.
     charged_flops : float
         FLOPs before the first token over those of full prefill.
-    ttft_ms : float
-        Milliseconds to the first token.
+    ttft_ms : float or None
+        Milliseconds to the first token; None where several contenders were answering at once.
     kl : float or None
         KL(full || this) of the first token's distribution, nats.
     gap : int or None
@@ -48,7 +48,7 @@ class Record:
     f1: float
     charged: float | None
     charged_flops: float
-    ttft_ms: float
+    ttft_ms: float | None
     kl: float | None = None
     gap: int | None = None
 

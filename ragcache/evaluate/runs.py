@@ -35,6 +35,8 @@ class Bench:
         Several processes that answer; this one where it is None.
     progress : callable
         Called after each step.
+    together : bool
+        Whether a question's contenders answer at once, in two thirds of the time; nothing is timed then.
     """
 
     reader: Reader
@@ -43,6 +45,7 @@ class Bench:
     embedder: Embedder = field(default_factory=Embedder)
     workers: Workers | None = None
     progress: Progress = silent
+    together: bool = False
 
     def answers(self, tasks: Tasks, field: Sequence[Contender], company: Kind = "similar") -> list[Record]:
         """Answer every question with every contender.
@@ -97,7 +100,8 @@ class Bench:
         """What of a plan is not known yet."""
         known = self.journal.known
         left = (Asked(one.example, tuple(turn for turn in one.turns if turn[0] not in known)) for one in plan)
-        return Job(task, tuple(examples), tuple(one for one in left if one.turns), self.sampling, company)
+        asked = tuple(one for one in left if one.turns)
+        return Job(task, tuple(examples), asked, self.sampling, company, self.together)
 
     def _answered(self, jobs: Sequence[Job]) -> Generator[list[Record]]:
         if self.workers is not None:

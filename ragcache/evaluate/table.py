@@ -130,7 +130,7 @@ def _summary(group: Sequence[Record], full: Sequence[Record], naive: Sequence[Re
     charged = [record.charged for record in group if record.charged is not None]
     kl = [record.kl for record in group if record.kl is not None]
     # The time of an oracle is nobody's.
-    ttft = None if group[0].method == TRUE_DEVIATION.name else median(record.ttft_ms for record in group)
+    ttft = None if group[0].method == TRUE_DEVIATION.name else _ttft(group)
     return Row(
         task=group[0].task,
         method=group[0].method,
@@ -147,7 +147,7 @@ def _summary(group: Sequence[Record], full: Sequence[Record], naive: Sequence[Re
         **_spread("recovered", recovered),
         retention=score / top if top else None,
         **_spread("agreement", agreement),
-        ttft_ratio=median(record.ttft_ms for record in full) / ttft if ttft else None,
+        ttft_ratio=whole / ttft if ttft and (whole := _ttft(full)) else None,
         ttft_ms=ttft,
         kl=fmean(kl) if kl else None,
     )
@@ -175,6 +175,12 @@ def _spread(name: str, found: Interval | None) -> dict[str, Any]:
 def _scores(group: Sequence[Record]) -> dict[str, float]:
     """Exact match by question, averaged over seeds."""
     return {name: fmean(record.em for record in same) for name, same in _grouped(group, lambda record: record.id)}
+
+
+def _ttft(group: Sequence[Record]) -> float | None:
+    """Median milliseconds to the first token; None where some were not timed."""
+    taken = [record.ttft_ms for record in group if record.ttft_ms is not None]
+    return median(taken) if len(taken) == len(group) > 0 else None
 
 
 def _paired(ours: Mapping[str, float], reference: Mapping[str, float]) -> list[float]:

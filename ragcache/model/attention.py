@@ -17,6 +17,9 @@ from ragcache.model.plan import ForwardPlan, Slots, StopForward, visible
 NAME = "ragcache"
 EXPLICIT_ROWS = 64  # rows per block of explicit probabilities: bounds (heads, rows, keys) fp32 in memory
 
+#: Rows of the queries, the keys and values that they see, and their plan.
+_Part = tuple[slice, Tensor, Tensor, ForwardPlan]
+
 # Keyword arguments that say nothing about the arithmetic; any other one that carries a value changes the result.
 _HARMLESS = frozenset(
     "position_ids use_cache output_attentions output_hidden_states cache_position is_causal return_dict "
@@ -43,18 +46,23 @@ def attention(
         If the model passes an argument that changes the arithmetic (soft caps, sinks, biases) or a mask.
     """
     _refuse(attention_mask, kwargs)
-    plan = getattr(key, "ragcache_plan", None) or _trailing(query.shape[2], key)
     layer: int = module.layer_idx  # type: ignore[assignment]
+    scale = query.shape[3] ** -0.5 if scaling is None else scaling
+    parts: list[_Part] | None = getattr(key, "ragcache_parts", None)
+    if parts is None:
+        plan = getattr(key, "ragcache_plan", None) or _trailing(query.shape[2], key)
+        parts = [(slice(0, query.shape[2]), key, value, plan)]
+    plan = parts[0][3]  # several requests' forwards are one only if they end at the same layer
     if layer == plan.last:
         raise StopForward
-    scale = query.shape[3] ** -0.5 if scaling is None else scaling
-    if len(plan.starts) == 1:
-        output = _attended(query, key, value, plan, layer, scale, sliding_window)
-    else:
-        runs = [(query[:, :, rows], key[:, :, keys], value[:, :, keys], own) for rows, keys, own in plan.runs]
-        output = torch.cat([_attended(*run, layer, scale, sliding_window) for run in runs], dim=2)
+    outputs = [
+        _attended(query[:, :, rows][:, :, own], key[:, :, keys], value[:, :, keys], run, layer, scale, sliding_window)
+        for rows, key, value, plan in parts
+        for own, keys, run in ([(slice(None), slice(None), plan)] if len(plan.starts) == 1 else plan.runs)
+    ]
     if plan.stop_after_scores and layer == plan.last_scored:
         raise StopForward
+    output = outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=2)
     return output.transpose(1, 2).contiguous(), None  # (1, rows, heads, head_dim)
 
 

@@ -1,27 +1,29 @@
 """Reader: a decoder and its tokenizer, probed once, forwarding one prompt at a time."""
 
 import copy
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
-from itertools import accumulate
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel
+from transformers.cache_utils import Cache
 
 from ragcache.errors import InvalidArgument, UnsupportedModel
 from ragcache.model import attention, gate, rope
 from ragcache.model.borders import borders
 from ragcache.model.buffer import ChunkKV, KVBuffer
 from ragcache.model.fingerprint import fingerprint, weights_in_memory, weights_of_files
+from ragcache.model.joint import Call, Gathering, JointBuffer, kept_rows, parted
 from ragcache.model.lock import FairLock
 from ragcache.model.plan import ForwardPlan, Positions, Slots, StopForward
 from ragcache.model.rope import KeyRotator, RopeLayout
+from ragcache.model.runs import lined_up, neighbouring
 
+_Answer = TypeVar("_Answer")
 HIDDEN = "hidden"  # the extra that keeps hidden states
 _PROBE_TOKENS = (5, 7)
 _ROTATED = 4096  # slots whose keys turn together: bounds their fp32 copies
@@ -158,8 +160,9 @@ class Reader:
         plan : ForwardPlan
             Where the rows stand and what is watched; it may end the forward early.
         """
-        with self._ready(buffer, plan), suppress(StopForward):
-            self.model.base_model(**self._inputs(token_ids, positions, buffer))
+        if not self._met(Call(token_ids, positions, buffer, plan, None)):
+            with self._ready(buffer, plan), suppress(StopForward):
+                self.model.base_model(**self._inputs(token_ids, positions, buffer))
 
     @torch.no_grad()
     def logits(
@@ -178,10 +181,49 @@ class Reader:
     def _logits(
         self, token_ids: Sequence[int], positions: Positions, buffer: KVBuffer, plan: ForwardPlan, *, keep: int
     ) -> Tensor:
+        call = Call(token_ids, positions, buffer, plan, keep)
+        if self._met(call) and call.logits is not None:
+            return call.logits
         with self._ready(buffer, plan):
             output = self.model(**self._inputs(token_ids, positions, buffer), logits_to_keep=keep)
         logits: Tensor = output.logits[0].float()
         return logits
+
+    def together(self, requests: Sequence[Callable[[], _Answer]]) -> list[_Answer]:
+        """Run requests at once: each in its own thread, their forwards joined where all of them wait for the model.
+
+        A weight is then read once for all of them, which is what a single row, or few, spend their time on. Each gives
+        what it gives alone, up to the rounding of products over more rows.
+
+        Parameters
+        ----------
+        requests : sequence of callable
+            Each makes one answer, say `lambda: engine.answer(question, chunks)`.
+        """
+        return Gathering(self._joint).run(requests)
+
+    def _met(self, call: Call) -> bool:
+        """Whether a forward was run with others', because this thread's request is one of several."""
+        gathering = Gathering.here(self._joint)
+        if gathering is None or call.kind is None:
+            return False
+        gathering.wait(call)
+        return True
+
+    @torch.no_grad()
+    def _joint(self, calls: Sequence[Call]) -> list[Tensor | None]:
+        """Calls of one kind as one forward."""
+        ids = [token for call in calls for token in call.token_ids]
+        inputs = self._inputs(ids, Positions(torch.cat([call.positions for call in calls])), JointBuffer(calls))
+        with self._lock, self._attention(attention.NAME), ExitStack() as stack:
+            for call in calls:
+                stack.enter_context(call.buffer.writing(call.plan))
+            if calls[0].keep is None:
+                with suppress(StopForward):
+                    self.model.base_model(**inputs)
+                return [None] * len(calls)
+            output = self.model(**inputs, logits_to_keep=self._indices(kept_rows(calls)))
+        return [*parted(output.logits[0].float(), calls)]
 
     @torch.no_grad()
     def stock(
@@ -237,7 +279,7 @@ class Reader:
         todo : sequence of (sequence of int, sequence of ChunkKV)
             Tokens and left context of each.
         """
-        runs = _lined_up(todo)
+        runs = lined_up(todo)
         end = runs[-1].slots.stop
         buffer = self.buffer(end)
         self.place_all(buffer, [one for run in runs for one in run.placements])
@@ -268,7 +310,7 @@ class Reader:
         deltas = torch.zeros(end - first, dtype=torch.int64)  # (slots,): what stands between stays where it is
         for kv, slot, position in placements:
             deltas[slot - first : slot - first + len(kv)] = position - kv.start
-        for slot, kvs in _neighbouring(placements):
+        for slot, kvs in neighbouring(placements):
             layers = zip(*(kv.layers for kv in kvs), strict=True)
             buffer.place(slot, [self._joined(parts) for parts in layers])
         for start in range(0, len(deltas), _ROTATED):
@@ -284,7 +326,7 @@ class Reader:
     def _indices(self, numbers: Sequence[int]) -> Tensor:
         return torch.tensor(numbers, device=self.device)
 
-    def _inputs(self, token_ids: Sequence[int], positions: Positions, buffer: KVBuffer) -> dict[str, Any]:
+    def _inputs(self, token_ids: Sequence[int], positions: Positions, buffer: Cache) -> dict[str, Any]:
         ids = torch.tensor([list(token_ids)], device=self.device)  # (1, rows)
         return {"input_ids": ids, "position_ids": positions[None], "past_key_values": buffer, "use_cache": True}
 
@@ -329,52 +371,6 @@ class Reader:
         if missing := sorted(set(range(self.layers)) - seen):
             raise UnsupportedModel(f"layers {missing} do not run attention through transformers' attention interface")
         return [(layer[0], layer[1]) for layer in buffer.read(0, 2)]
-
-
-@dataclass(frozen=True, eq=False)
-class _Run:
-    """Tokens to be computed behind a left context, and the slot where that context begins."""
-
-    ids: tuple[int, ...]
-    left: Sequence[ChunkKV]
-    start: int
-
-    @property
-    def behind(self) -> int:
-        """Tokens in front."""
-        return sum(map(len, self.left))
-
-    @property
-    def placements(self) -> Iterator[tuple[ChunkKV, int, int]]:
-        """The left context, each part with its slot and its position."""
-        for kv, position in zip(self.left, accumulate(map(len, self.left), initial=0), strict=False):
-            yield kv, self.start + position, position
-
-    @property
-    def slots(self) -> range:
-        """Of the tokens."""
-        first = self.start + self.behind
-        return range(first, first + len(self.ids))
-
-
-def _neighbouring(placements: Sequence[tuple[ChunkKV, int, int]]) -> list[tuple[int, list[ChunkKV]]]:
-    """KVs that stand side by side, with the slot of the first: many small copies cost more than one."""
-    groups: list[tuple[int, list[ChunkKV]]] = []
-    end = None
-    for kv, slot, _ in placements:
-        if slot != end:
-            groups.append((slot, []))
-        groups[-1][1].append(kv)
-        end = slot + len(kv)
-    return groups
-
-
-def _lined_up(todo: Sequence[tuple[Sequence[int], Sequence[ChunkKV]]]) -> list[_Run]:
-    """One run behind the other."""
-    runs: list[_Run] = []
-    for ids, left in todo:
-        runs.append(_Run(tuple(ids), left, runs[-1].slots.stop if runs else 0))
-    return runs
 
 
 def _attention_configs(model: Any) -> list[PreTrainedConfig]:

@@ -113,6 +113,19 @@ def test_earlier_answers_the_accepted_one_and_names_serve_as_drafts(
     assert len(drafted[-1]) == len(drafted[0]) + len(records) - 1
 
 
+def test_contenders_that_answer_at_once_answer_alike_and_are_not_timed(reader: Reader, raw: Path) -> None:
+    field = contenders(["naive", "fusionrag", "prophetkv", "cacheblend"], (0.05, 0.3))
+    apart = bench(reader, raw).answers({"facts": examples(3)}, field)
+    together = bench(reader, raw.with_name("at once.jsonl"), together=True).answers({"facts": examples(3)}, field)
+    assert [record.ttft_ms is None for record in (*apart, *together)] == [False] * len(apart) + [True] * len(together)
+    for one, other in zip(apart, together, strict=True):
+        assert (one.key, one.answer, one.em, one.charged) == (other.key, other.answer, other.em, other.charged)
+        assert one.kl == pytest.approx(other.kl, abs=1e-6)
+    [row, *_] = tabulate(together)
+    assert row.ttft_ms is row.ttft_ratio is None
+    assert tabulate(apart)[0].ttft_ratio == 1.0
+
+
 def test_contenders_take_turns_so_that_none_is_always_first(reader: Reader, raw: Path) -> None:
     records = go(reader, raw, count=3)
     firsts = [next(r.method for r in records if r.id == f"facts-{i}") for i in range(3)]
@@ -266,9 +279,9 @@ def count_answers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     asked: list[str] = []
     original = asking._record
 
-    def counting(key: str, task: str, example: Example, who: Contender, *rest: Any) -> Record:
+    def counting(key: str, task: str, example: Example, who: Contender, *rest: Any, **named: Any) -> Record:
         asked.append(who.method.name)
-        return original(key, task, example, who, *rest)
+        return original(key, task, example, who, *rest, **named)
 
     monkeypatch.setattr(asking, "_record", counting)
     return asked

@@ -1,0 +1,53 @@
+"""Chunks that are computed in one forward, each behind its own left context."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from ragcache.model.buffer import ChunkKV
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Tokens to be computed behind a left context, and the slot where that context begins."""
+
+    ids: tuple[int, ...]
+    left: Sequence[ChunkKV]
+    start: int
+
+    @property
+    def behind(self) -> int:
+        """Tokens in front."""
+        return sum(map(len, self.left))
+
+    @property
+    def placements(self) -> Iterator[tuple[ChunkKV, int, int]]:
+        """The left context, each part with its slot and its position."""
+        for kv, position in zip(self.left, accumulate(map(len, self.left), initial=0), strict=False):
+            yield kv, self.start + position, position
+
+    @property
+    def slots(self) -> range:
+        """Of the tokens."""
+        first = self.start + self.behind
+        return range(first, first + len(self.ids))
+
+
+def neighbouring(placements: Sequence[tuple[ChunkKV, int, int]]) -> list[tuple[int, list[ChunkKV]]]:
+    """KVs that stand side by side, with the slot of the first: many small copies cost more than one."""
+    groups: list[tuple[int, list[ChunkKV]]] = []
+    end = None
+    for kv, slot, _ in placements:
+        if slot != end:
+            groups.append((slot, []))
+        groups[-1][1].append(kv)
+        end = slot + len(kv)
+    return groups
+
+
+def lined_up(todo: Sequence[tuple[Sequence[int], Sequence[ChunkKV]]]) -> list[Run]:
+    """One run behind the other."""
+    runs: list[Run] = []
+    for ids, left in todo:
+        runs.append(Run(tuple(ids), left, runs[-1].slots.stop if runs else 0))
+    return runs
