@@ -98,14 +98,17 @@ def test_a_forward_that_fails_fails_those_that_waited_for_it(
     ready: Any, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     engine, chunks = ready
+    asked(engine, chunks, "naive", None)  # the system prefix's KV is made alone, once
     joint: Callable[..., Any] = Reader._joint
 
     def failing(self: Reader, calls: Any) -> Any:
         raise error
 
     monkeypatch.setattr(Reader, "_joint", failing)
+    monkeypatch.setattr(Reader, "_ready", lambda *_: pytest.fail("it went on alone"))
     with pytest.raises(type(error)):
         engine.reader.together([partial(asked, engine, chunks, "naive", None)] * 3)
+    monkeypatch.undo()
     monkeypatch.setattr(Reader, "_joint", joint)
     assert len(engine.reader.together([partial(asked, engine, chunks, "naive", None)] * 2)) == 2
 
