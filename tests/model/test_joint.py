@@ -15,6 +15,7 @@ from ragcache.engine import Engine
 from ragcache.errors import PromptTooLong
 from ragcache.methods import METHODS
 from ragcache.model.decode import Sampling
+from ragcache.model.joint import Gathering
 from ragcache.model.reader import Reader
 
 ALL = [(name, None) for name in METHODS] + [("prophetkv", 0.5), ("cacheblend", 1.0), ("random", 0.3)]
@@ -99,21 +100,33 @@ def test_a_forward_that_fails_fails_those_that_waited_for_it(
     ready: Any, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     engine, chunks = ready
-    asked(engine, chunks, "naive", None)  # the system prefix's KV is made alone, once
     joint: Callable[..., Any] = Reader._joint
 
     def failing(self: Reader, calls: Any) -> Any:
         raise error
 
     monkeypatch.setattr(Reader, "_joint", failing)
-    alone: list[object] = []
-    monkeypatch.setattr(Reader, "_ready", lambda self, *call: alone.append(call) or nullcontext())
     with pytest.raises(type(error)):
         engine.reader.together([partial(asked, engine, chunks, "naive", None)] * 3)
-    assert not alone  # those that were given up
-    monkeypatch.undo()
     monkeypatch.setattr(Reader, "_joint", joint)
     assert len(engine.reader.together([partial(asked, engine, chunks, "naive", None)] * 2)) == 2
+
+
+def test_requests_that_are_given_up_do_not_go_on_alone(ready: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, chunks = ready
+    asked(engine, chunks, "naive", None)  # the system prefix's KV is made alone, once
+    alone: list[object] = []
+    following = Gathering._next
+
+    def interrupted(self: Gathering) -> Any:
+        monkeypatch.setattr(Gathering, "_next", following)
+        raise KeyboardInterrupt  # while they are still loading
+
+    monkeypatch.setattr(Gathering, "_next", interrupted)
+    monkeypatch.setattr(Reader, "_ready", lambda self, *call: alone.append(call) or nullcontext())
+    with pytest.raises(KeyboardInterrupt):
+        engine.reader.together([partial(asked, engine, chunks, "naive", None)] * 3)
+    assert not alone
 
 
 def test_another_reader_inside_a_request_is_left_alone(ready: Any, tmp_path: Path) -> None:
