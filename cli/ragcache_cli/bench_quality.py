@@ -70,7 +70,7 @@ def quality(
     threads: options.Threads = None,
     together: Annotated[
         bool,
-        typer.Option("--together", help="Let all answer a question at once: a third sooner, and nothing is timed."),
+        typer.Option("--together", help="Let all answer a question at once, in fewer forwards; nothing is timed."),
     ] = False,
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="JSON to write; .md, .png and the answers' .jsonl go beside it.")

@@ -52,6 +52,10 @@ class Asking(BaseModel):
             fields = {"index": str(rag), **fields}
         super().__init__(**fields)
 
+    @property
+    def _identifying_params(self) -> dict[str, Any]:
+        return self.model_dump(include=set(Asking.model_fields))
+
     def opened(self) -> RagCache:
         """The index; opened now if it was not yet."""
         with _OPENING:
@@ -68,7 +72,7 @@ class Asking(BaseModel):
         options: dict[str, Any],
     ) -> Stream:
         """The answer to a prompt; over documents, in the house's own words, where there are some."""
-        rag, how = self.opened(), {**self.model_dump(include=set(Asking.model_fields)), **options}
+        rag, how = self.opened(), {**self._identifying_params, **options}
         if how["model"] not in (None, self.model, rag.reader.name):
             raise InvalidArgument(
                 f"the index {self.index} holds KV of {rag.reader.name}, not of {how['model']}; another model needs an "

@@ -56,10 +56,6 @@ class ChatRagCache(Asking, BaseChatModel):
         """Where LangChain's loader finds the class."""
         return ["langchain_ragcache", "chat_models"]
 
-    @property
-    def _identifying_params(self) -> dict[str, Any]:
-        return self.model_dump(include=set(Asking.model_fields))
-
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
         params = super()._get_ls_params(stop, **kwargs)
         params["ls_provider"] = "ragcache"

@@ -32,10 +32,6 @@ class RagCacheLLM(Asking, BaseLLM):
     def _llm_type(self) -> str:
         return "ragcache"
 
-    @property
-    def _identifying_params(self) -> dict[str, Any]:
-        return self.model_dump(include=set(Asking.model_fields))
-
     def _generate(
         self,
         prompts: list[str],

@@ -129,8 +129,8 @@ def ask(
 ) -> list[Record]:
     """One question, answered by each of its contenders; by full prefill anyway, which all are compared with.
 
-    They take turns, so that times to the first token are their own; or all but full prefill answer `together`, which
-    takes about two thirds of the time, and no times are entered.
+    They take turns, so that times to the first token are their own; or all but full prefill answer `together`, in fewer
+    and larger forwards, and no times are entered.
     """
     example, likely = asked.example, _likely(engine.reader, asked.example)
 

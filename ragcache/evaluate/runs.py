@@ -36,7 +36,7 @@ class Bench:
     progress : callable
         Called after each step.
     together : bool
-        Whether a question's contenders answer at once, in two thirds of the time; nothing is timed then.
+        Whether a question's contenders answer at once; nothing is timed then.
     """
 
     reader: Reader

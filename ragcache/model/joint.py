@@ -121,7 +121,7 @@ class Gathering:
     """
 
     def __init__(self, forward: Callable[[Sequence[Call]], Sequence[Tensor | None]]) -> None:
-        self._place, self._forward = forward, forward
+        self._meeting, self._forward = forward, forward
         self._changed = threading.Condition()
         self._waiting: list[Call] = []
         self._busy = 0
@@ -130,7 +130,7 @@ class Gathering:
     def here(forward: object) -> "Gathering | None":
         """The gathering that this thread's request is part of, if it meets at that reader's forward."""
         gathering: Gathering | None = getattr(_here, "gathering", None)
-        return gathering if gathering is not None and gathering._place == forward else None
+        return gathering if gathering is not None and gathering._meeting == forward else None
 
     def run(self, requests: Sequence[Callable[[], _Answer]]) -> list[_Answer]:
         """Run requests; what each gives, or the first one's error once all are done."""
@@ -179,7 +179,7 @@ class Gathering:
         try:
             for call, logits in zip(calls, self._forward(calls), strict=True):
                 call.logits = logits
-        except Exception as error:
+        except Exception as error:  # whoever waits for it raises it
             for call in calls:
                 call.error = error
         self._release(calls)
