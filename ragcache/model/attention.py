@@ -105,7 +105,7 @@ def _blocked(
             query[:, :, block.rows],
             _per_head(key[:, :, block.keys], heads),
             _per_head(value[:, :, block.keys], heads),
-            attn_mask=None if block.mask is None else block.mask[None, None],
+            attn_mask=block.bias(query.dtype),
             scale=scale,
             enable_gqa=True,
         )

@@ -1,7 +1,9 @@
 """Several requests' forwards in one: matrix products over all of their rows, attention by each to its own keys.
 
-Requests run as they are written, each in a thread of its own, and wait where they need the model. Once all of them do,
-the forwards that go together are run as one, in the thread that called `together`.
+Requests run as they are written, each in a thread of its own but one at a time, and wait where they need the model.
+Once all of them do, the forwards that go together are run as one, in the thread that called `together`. Taking turns
+costs nothing, since PyTorch spreads each operation over all cores anyway; left to run at once, threads would fight for
+the interpreter at every small one.
 """
 
 import threading
@@ -123,6 +125,7 @@ class Gathering:
     def __init__(self, forward: Callable[[Sequence[Call]], Sequence[Tensor | None]]) -> None:
         self._meeting, self._forward = forward, forward
         self._changed = threading.Condition()
+        self._turn = threading.Lock()  # held by the one request that runs
         self._waiting: list[Call] = []
         self._busy = 0
 
@@ -147,12 +150,13 @@ class Gathering:
 
     def wait(self, call: Call) -> Tensor | None:
         """Have a forward run with whatever else is waited for."""
+        self._turn.release()
         with self._changed:
             call.place = _here.place
             self._waiting.append(call)
-            self._busy -= 1
-            self._changed.notify_all()
+            self._leave()
             self._changed.wait_for(lambda: call.done)
+        self._turn.acquire()
         if call.error is not None:
             raise call.error
         return call.logits
@@ -160,12 +164,17 @@ class Gathering:
     def _attend(self, place: int, request: Callable[[], _Answer]) -> _Answer:
         _here.gathering, _here.place = self, place
         try:
-            return request()
+            with self._turn:
+                return request()
         finally:
             _here.gathering = None
             with self._changed:
-                self._busy -= 1
-                self._changed.notify_all()
+                self._leave()
+
+    def _leave(self) -> None:
+        self._busy -= 1
+        if not self._busy:
+            self._changed.notify_all()
 
     def _next(self) -> list[Call]:
         """The calls to run now: those that end first, so that the others' forwards meet; none when all are done."""

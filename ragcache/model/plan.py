@@ -36,13 +36,20 @@ class StopForward(BaseException):
     """Ends a forward early; raised and caught inside `ragcache.model` only."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Block:
     """Rows `rows` of the queries see keys `keys` through `mask` (rows, keys); None lets all of them through."""
 
     rows: slice
     keys: slice
     mask: Tensor | None
+    _bias: Tensor | None = field(default=None, init=False, repr=False)
+
+    def bias(self, dtype: torch.dtype) -> Tensor | None:
+        """The mask as SDPA adds it to logits, (1, 1, rows, keys): made once, where SDPA would in every layer."""
+        if self.mask is not None and self._bias is None:
+            self._bias = torch.zeros_like(self.mask, dtype=dtype).masked_fill_(~self.mask, float("-inf"))[None, None]
+        return self._bias
 
 
 @dataclass

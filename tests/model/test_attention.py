@@ -53,6 +53,9 @@ def test_blocks_cover_every_row_once_and_see_what_the_dense_mask_shows(
     seen = torch.zeros(len(slots), end, dtype=torch.bool)
     for block in blocks:
         seen[block.rows, block.keys] = True if block.mask is None else block.mask
+        bias = block.bias(torch.bfloat16)
+        assert bias is block.bias(torch.bfloat16)  # all layers share it
+        assert bias is None if block.mask is None else torch.equal(bias[0, 0] == 0, block.mask)  # type: ignore[index]
     assert torch.equal(seen, dense(slots, end, window))
 
 

@@ -1,5 +1,6 @@
 """Requests that run together give what they give alone, whatever becomes of one of them."""
 
+import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
@@ -127,6 +128,19 @@ def test_requests_that_are_given_up_do_not_go_on_alone(ready: Any, monkeypatch: 
     with pytest.raises(KeyboardInterrupt):
         engine.reader.together([partial(asked, engine, chunks, "naive", None)] * 3)
     assert not alone
+
+
+def test_they_take_turns() -> None:
+    running, most = [0], []
+
+    def request() -> None:
+        running[0] += 1
+        time.sleep(0.01)  # long enough for another thread to come in between
+        most.append(running[0])
+        running[0] -= 1
+
+    Gathering(lambda calls: [None] * len(calls)).run([request] * 4)
+    assert most == [1] * 4
 
 
 def test_another_reader_inside_a_request_is_left_alone(ready: Any, tmp_path: Path) -> None:
