@@ -52,23 +52,31 @@ class ChunkKV:
         return sum(t.nbytes for t in (*self.layers, *self.extras.values()))
 
 
+@dataclass
+class _Common:
+    """What a buffer's layers share. They don't know the buffer: in a ring, its memory would wait for the collector."""
+
+    capacity: int
+    plan: ForwardPlan | None = None
+
+
 class _Layer(CacheLayerMixin):
     is_initialized: bool
     is_sliding = False  # sliding layers keep every slot too: the mask does the window
 
-    def __init__(self, buffer: "KVBuffer", index: int) -> None:
+    def __init__(self, common: _Common, index: int) -> None:
         super().__init__()
-        self._buffer = buffer
+        self._common = common
         self._index = index
         self.length = 0
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        self.reserve(key_states, self._buffer.capacity)
+        self.reserve(key_states, self._common.capacity)
 
     def reserve(self, like: Tensor, end: int) -> None:
         """Make room for slots up to `end`, keeping what is there; `like` is (…, kv_heads, tokens, head_dim)."""
         if not self.is_initialized:
-            self._hold(like, max(end, self._buffer.capacity))
+            self._hold(like, max(end, self._common.capacity))
             self.is_initialized = True
         elif end > self.keys.shape[2]:
             before = self.both
@@ -78,10 +86,10 @@ class _Layer(CacheLayerMixin):
     def _hold(self, like: Tensor, capacity: int) -> None:
         self.both = like.new_empty(2, 1, like.shape[-3], capacity, like.shape[-1])  # K, V
         self.keys, self.values = self.both[0], self.both[1]  # views
-        self._buffer.capacity = max(self._buffer.capacity, capacity)
+        self._common.capacity = max(self._common.capacity, capacity)
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-        plan = self._buffer.plan
+        plan = self._common.plan
         if plan is not None and plan.on_update is not None:
             plan.on_update(self._index, key_states[0], value_states[0])
         end = self.length + key_states.shape[2] if plan is None else max(self.length, plan.end)
@@ -104,7 +112,7 @@ class _Layer(CacheLayerMixin):
         return -1
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        plan = self._buffer.plan
+        plan = self._common.plan
         return (self.length + query_length if plan is None else max(self.length, plan.end)), 0
 
 
@@ -120,18 +128,22 @@ class KVBuffer(Cache):
     """
 
     def __init__(self, layers: int, capacity: int) -> None:
-        super().__init__(layers=[_Layer(self, index) for index in range(layers)])
-        self.capacity = max(capacity, 1)
-        self.plan: ForwardPlan | None = None
+        self._common = _Common(max(capacity, 1))
+        super().__init__(layers=[_Layer(self._common, index) for index in range(layers)])
+
+    @property
+    def capacity(self) -> int:
+        """Slots that are allocated, or will be."""
+        return self._common.capacity
 
     @contextmanager
     def writing(self, plan: ForwardPlan) -> Iterator[None]:
         """Scatter what the forward inside writes to the plan's slots."""
-        self.plan = plan
+        self._common.plan = plan
         try:
             yield
         finally:
-            self.plan = None
+            self._common.plan = None
 
     def place(self, slot: int, layers: Sequence[Tensor]) -> None:
         """Copy K and V, as they are, to the slots from `slot` on.
@@ -152,6 +164,13 @@ class KVBuffer(Cache):
     def read(self, start: int, end: int) -> tuple[Tensor, ...]:
         """Copies of K and V in slots `start` to `end`: per layer (2, kv_heads, end - start, head_dim)."""
         return tuple(layer.both[:, 0, :, start:end].clone() for layer in self._slotted())
+
+    def beginning(self, end: int, capacity: int) -> "KVBuffer":
+        """A buffer of its own, with room for `capacity` slots and a copy of those filled before `end`."""
+        other, filled = KVBuffer(len(self.layers), capacity), min(end, self.length)
+        if filled:
+            other.place(0, [layer.both[:, 0, :, :filled] for layer in self._slotted()])
+        return other
 
     def keys(self, start: int, end: int) -> list[Tensor]:
         """Every layer's keys in slots `start` to `end`, to be changed in place: (kv_heads, end - start, head_dim)."""

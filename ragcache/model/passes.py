@@ -1,6 +1,7 @@
 """Pass: what a method's choices are handed while an answer is being prepared."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -154,11 +155,11 @@ class Pass:
         last : int, optional
             Layer whose K and V end it.
         """
-        plan = self._plan(
+        with self._planned(
             rows, on_update, scores=scores or {}, stop_after_scores=stop_after_scores, on_enter=on_enter,
             first=first, hidden=hidden, last=last,
-        )  # fmt: skip
-        self.reader.forward(*self._rows(rows), self.buffer, plan)
+        ) as plan:  # fmt: skip
+            self.reader.forward(*self._rows(rows), self.buffer, plan)
 
     def logits(
         self,
@@ -176,8 +177,9 @@ class Pass:
         narrow : Narrow, optional
             Lets fewer rows go on, layer by layer; the last row must be among them.
         """
-        plan = self._plan(rows, on_update, narrow=narrow, first=first, hidden=hidden, reshape=self.reshape)
-        logits = self.reader.logits(*self._rows(rows), self.buffer, plan)
+        options = {"narrow": narrow, "first": first, "hidden": hidden, "reshape": self.reshape}
+        with self._planned(rows, on_update, **options) as plan:
+            logits = self.reader.logits(*self._rows(rows), self.buffer, plan)
         self.ledger.head()
         self.recomputed[rows] = self.selectable[rows]
         return logits
@@ -199,7 +201,8 @@ class Pass:
     def _rows(self, rows: Slots) -> tuple[list[int], Positions]:
         return self.token_ids[rows].tolist(), Positions(self.positions[self._on_device(rows)])
 
-    def _plan(self, rows: Slots, on_update: UpdateSink | None, **options: Any) -> ForwardPlan:
+    @contextmanager
+    def _planned(self, rows: Slots, on_update: UpdateSink | None, **options: Any) -> Iterator[ForwardPlan]:
         """A forward that charges each layer's rows as they are computed; once written they are no longer stale."""
         current = rows
 
@@ -215,4 +218,7 @@ class Pass:
                 self.stale[layer, plan.slots] = False
 
         plan = ForwardPlan(self._on_device(rows), int(rows[-1]) + 1, on_update=update, **options)
-        return plan
+        try:
+            yield plan
+        finally:
+            plan.on_update = None  # it knows the plan and this pass: in a ring, the buffer would wait for the collector
