@@ -1,7 +1,7 @@
 """From a prompt to a buffer full of KV: what was found for each segment, loaded, and put in its place."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -10,12 +10,29 @@ import torch
 from ragcache.chunks import Chunk, Loaded
 from ragcache.encode import Encoder
 from ragcache.index import Index
-from ragcache.model.buffer import ChunkKV
+from ragcache.model.buffer import ChunkKV, KVBuffer
 from ragcache.model.cost import Ledger
 from ragcache.model.passes import Pass
 from ragcache.model.reader import Reader
 from ragcache.report import ChunkReport, Timings
 from ragcache.segments import Prompt
+
+
+@dataclass(frozen=True, eq=False)
+class Assembled:
+    """A context in its place, which every question over it starts from with a copy.
+
+    Attributes
+    ----------
+    buffer : KVBuffer
+        Nothing behind the context, nothing recomputed.
+    found, computed : dict
+        As of `Assembly`.
+    """
+
+    buffer: KVBuffer
+    found: dict[int, Loaded]
+    computed: dict[str, str]
 
 
 @dataclass(eq=False)
@@ -38,6 +55,8 @@ class Assembly:
         By segment.
     computed : dict of str to str
         Chunks whose KV was missing and was made now, and why it was missing.
+    shared : dict, optional
+        Contexts that several questions are asked over at once: each is assembled for the first of them.
     """
 
     reader: Reader
@@ -48,19 +67,40 @@ class Assembly:
     ms: Timings = field(default_factory=Timings)
     found: dict[int, Loaded] = field(default_factory=dict)
     computed: dict[str, str] = field(default_factory=dict)
+    shared: dict[Hashable, Assembled] | None = None
     _chunk_ms: dict[int, float] = field(default_factory=dict)
 
     def fill(self, encoder: Encoder, room: int) -> Pass:
         """Load every KV the encoder allows here, and place it in a buffer with `room` slots."""
+        buffer = self._assembled(encoder, room) if self.shared is None else self._copied(encoder, room, self.shared)
+        kvs = {segment: found.kv for segment, found in self.found.items() if found.kv is not None}
+        exact = frozenset(segment for segment in kvs if self.found[segment].exact)
+        return Pass(self.reader, self.prompt, buffer, kvs, exact, self.ledger)
+
+    def _assembled(self, encoder: Encoder, room: int) -> KVBuffer:
         with self.timed("load"):
             self._load(encoder)
-        kvs = {segment: found.kv for segment, found in self.found.items() if found.kv is not None}
         buffer = self.reader.buffer(room)
         with self.timed("place"):
             slots, starts = self.prompt.slots, self.prompt.starts
-            self.reader.place_all(buffer, [(kv, slots[segment], starts[segment]) for segment, kv in kvs.items()])
-        exact = frozenset(segment for segment in kvs if self.found[segment].exact)
-        return Pass(self.reader, self.prompt, buffer, kvs, exact, self.ledger)
+            kvs = [(one.kv, slots[number], starts[number]) for number, one in self.found.items() if one.kv is not None]
+            self.reader.place_all(buffer, kvs)
+        return buffer
+
+    def _copied(self, encoder: Encoder, room: int, shared: dict[Hashable, Assembled]) -> KVBuffer:
+        """A copy of what was assembled for the first question over these very segments."""
+        count = self.prompt.question
+        context = tuple((segment.chunk, segment.token_ids) for segment in self.prompt.segments[:count])
+        key = (repr(encoder), tuple(self.prompt.starts[:count]), context)
+        end = self.prompt.slots[count]
+        if key not in shared:
+            buffer = self._assembled(encoder, end)
+            shared[key] = Assembled(buffer, dict(self.found), dict(self.computed))
+        held = shared[key]
+        self.found.update(held.found)
+        self.computed.update(held.computed)
+        with self.timed("place"):
+            return held.buffer.beginning(end, room)
 
     def reports(self, recomputed: torch.Tensor) -> tuple[ChunkReport, ...]:
         """What happened to each chunk; `recomputed` is (slots,) bool."""

@@ -1,7 +1,7 @@
 """Engine: answers a question over chunks with a method; the only place where the axes meet."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ragcache import methods
-from ragcache.assembly import Assembly
+from ragcache.assembly import Assembled, Assembly
 from ragcache.chunks import Chunk
 from ragcache.errors import InvalidArgument, MissingEncoding, PromptTooLong
 from ragcache.index import Index
@@ -94,6 +94,40 @@ class Engine:
         again, full = ask(method=method, recompute=recompute), ask(method="full").answer
         return replace(answer, comparison=_comparison(answer, again.report, full))
 
+    def answers(
+        self,
+        pairs: Sequence[tuple[str, Sequence[Chunk | str]]],
+        *,
+        method: str | Method | None = None,
+        recompute: float | None = None,
+        sampling: Sampling | None = None,
+    ) -> list[Answer]:
+        """Answer several questions at once, each over its chunks.
+
+        Their forwards are joined, which reads every weight once for all of them; questions over the same chunks in the
+        same order start from copies of one assembled context, whose missing KV is charged to the first of them. Each
+        gets the answer it gets alone, up to the rounding of products over more rows. A first token is only as early as
+        the slowest question's. Every question has a buffer of its own until all are answered.
+
+        Parameters
+        ----------
+        pairs : sequence of (str, sequence of Chunk or str)
+            Each question with its chunks.
+        method, recompute, sampling
+            As in `answer`.
+
+        Raises
+        ------
+        InvalidArgument, PromptTooLong, MissingEncoding
+            As `answer`, for the first question that does, once all others are answered.
+        """
+        shared: dict[Hashable, Assembled] = {}
+
+        def one(question: str, chunks: Sequence[Chunk | str]) -> Answer:
+            return self._streamed(question, self._known(chunks), method, recompute, sampling, shared=shared).answer
+
+        return self.reader.together([partial(one, question, chunks) for question, chunks in pairs])
+
     def stream(
         self,
         question: str,
@@ -110,18 +144,35 @@ class Engine:
         Token ids of answers that may well come are `drafts`: one that does costs a single forward, not one per token.
         Only greedy decoding looks at them. They change nothing but the rounding of rows that are forwarded together.
         """
-        sampling = sampling or Sampling()
-        known = [self.index.loose(chunk) if isinstance(chunk, str) else chunk for chunk in chunks]
+        known = self._known(chunks)
         if history:
             if not question.strip():
                 raise InvalidArgument(_BLANK)
             row = methods.find(method or self.method)
-            return self._continued(asked(question, known, history), row, recompute, sampling, question, drafts)
+            prompt = asked(question, known, history)
+            return self._continued(prompt, row, recompute, sampling or Sampling(), question, drafts)
+        return self._streamed(question, known, method, recompute, sampling, drafts)
+
+    def _known(self, chunks: Sequence[Chunk | str]) -> list[Chunk]:
+        return [self.index.loose(chunk) if isinstance(chunk, str) else chunk for chunk in chunks]
+
+    def _streamed(
+        self,
+        question: str,
+        chunks: Sequence[Chunk],
+        method: str | Method | None,
+        recompute: float | None,
+        sampling: Sampling | None,
+        drafts: Sequence[Sequence[int]] = (),
+        shared: dict[Hashable, Assembled] | None = None,
+    ) -> Stream:
+        """A prompt of the house's own, prefilled and ready to be answered."""
+        sampling = sampling or Sampling()
         began = time.perf_counter()
         prefilled = self.prefill(
-            question, known, method=method, recompute=recompute, max_new_tokens=sampling.max_new_tokens
+            question, chunks, method=method, recompute=recompute, max_new_tokens=sampling.max_new_tokens, shared=shared
         )
-        return Stream(self.reader, question, known, prefilled, sampling, began, drafts)
+        return Stream(self.reader, question, chunks, prefilled, sampling, began, drafts)
 
     def complete(
         self,
@@ -193,14 +244,18 @@ class Engine:
         recompute: float | None = None,
         max_new_tokens: int = 1,
         written: Written | None = None,
+        shared: dict[Hashable, Assembled] | None = None,
     ) -> Prefilled:
-        """Everything up to the first token's logits; of a prompt that was written elsewhere, if one is given."""
+        """Everything up to the first token's logits; of a prompt that was written elsewhere, if one is given.
+
+        Contexts are taken from `shared`, and left there for the next question over them.
+        """
         row = methods.find(method or self.method)
         budget = row.budget(recompute)
         if written is None and not question.strip():
             raise InvalidArgument(_BLANK)
         began = time.perf_counter()
-        work = self._laid_out(row, question, chunks, written or self.index.template)
+        work = self._laid_out(row, question, chunks, written or self.index.template, shared)
         prompt = work.prompt
         self._check_length(prompt, max_new_tokens)
         p, follow = None, None
@@ -227,14 +282,21 @@ class Engine:
         report = self._report(row.name, nominal, work, recomputed, written.notes if written else ())
         return Prefilled(prompt, logits, step, follow, report, recomputed, p)
 
-    def _laid_out(self, row: Method, question: str, chunks: Sequence[Chunk], frame: Frame) -> Assembly:
+    def _laid_out(
+        self,
+        row: Method,
+        question: str,
+        chunks: Sequence[Chunk],
+        frame: Frame,
+        shared: dict[Hashable, Assembled] | None,
+    ) -> Assembly:
         """The prompt as the method arranges it, with what looking at it has cost."""
         by_id = {chunk.id: chunk for chunk in chunks}
         ledger, ms, computed = Ledger(self._shape), Timings(), dict[str, str]()
 
         def assembly(prompt: Prompt) -> Assembly:
             placed = [by_id[prompt.segments[i].chunk or ""] for i in prompt.chunks()]
-            return Assembly(self.reader, self.index, prompt, placed, ledger, ms, computed=computed)
+            return Assembly(self.reader, self.index, prompt, placed, ledger, ms, computed=computed, shared=shared)
 
         def look(prompt: Prompt) -> Pass:
             if row.encode is None:

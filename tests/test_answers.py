@@ -1,0 +1,144 @@
+"""Several questions at once: each gets what it gets alone; what they have in common is made once."""
+
+import gc
+import weakref
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from conftest import tiny_reader
+from staged import make
+
+from ragcache.chunks import Chunk
+from ragcache.engine import Engine
+from ragcache.errors import PromptTooLong
+from ragcache.index import Index
+from ragcache.methods import METHODS
+from ragcache.model.buffer import KVBuffer
+from ragcache.model.decode import Sampling
+from ragcache.model.reader import Reader
+
+ALL = [(name, None) for name in METHODS] + [("prophetkv", 0.5), ("cacheblend", 1.0), ("random", 0.3)]
+QUESTIONS = ("What colour is the bridge?", "Why?", "Who counts the boats, and how often does he do so?")
+SHORT = Sampling(max_new_tokens=5)
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Engine, list[Chunk]]]:
+    encoded = [row.name for row in METHODS.values() if row.encode]
+    engine, chunks = make(tmp_path_factory.mktemp("stage"), tiny_reader(), *encoded)
+    yield engine, chunks
+    engine.index.close()
+
+
+@pytest.mark.parametrize(("name", "recompute"), ALL)
+def test_questions_over_one_context_get_what_they_get_alone(stage: Any, name: str, recompute: float | None) -> None:
+    engine, chunks = stage
+    how = {"method": name, "recompute": recompute}
+    alone = [engine.stream(question, chunks, sampling=SHORT, **how) for question in QUESTIONS]
+    expected = [stream.answer for stream in alone]
+    found = engine.answers([(question, chunks) for question in QUESTIONS], sampling=SHORT, **how)
+    for answer, before in zip(found, expected, strict=True):
+        assert (answer.question, answer.text, answer.token_ids) == (before.question, before.text, before.token_ids)
+        assert answer.report.tokens == before.report.tokens
+        assert answer.report.charged == before.report.charged
+        assert [(one.cache, one.recomputed) for one in answer.report.chunks] == [
+            (one.cache, one.recomputed) for one in before.report.chunks
+        ]
+    shared: dict[Any, Any] = {}
+    ready = [partial(engine.prefill, question, chunks, shared=shared, **how) for question in QUESTIONS]
+    for prefilled, stream in zip(engine.reader.together(ready), alone, strict=True):
+        assert (prefilled.logits - stream.logits).abs().max() <= 1e-4
+
+
+def test_one_context_is_loaded_and_placed_once(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, chunks = stage
+    loaded: list[str] = []
+    placed: list[int] = []
+    load, place = Index.load, Reader.place_all
+    monkeypatch.setattr(Index, "load", lambda self, chunk, *rest: loaded.append(chunk.id) or load(self, chunk, *rest))
+    monkeypatch.setattr(Reader, "place_all", lambda self, *rest: placed.append(1) or place(self, *rest))
+    engine.answers([(question, chunks) for question in QUESTIONS], method="prophetkv", sampling=SHORT)
+    assert sorted(loaded) == sorted(chunk.id for chunk in chunks)
+    assert len(placed) == 1
+    loaded.clear()
+    engine.answers([("What?", chunks), ("What?", chunks[::-1])], method="prophetkv", sampling=SHORT)
+    assert sorted(loaded) == sorted(2 * [chunk.id for chunk in chunks])  # another order is another context
+
+
+def test_a_loose_chunk_is_made_once_and_said_to_be_missing_by_all(stage: Any) -> None:
+    engine, chunks = stage
+    pairs = [(question, [*chunks[:2], "The ferry runs on Sundays."]) for question in QUESTIONS]
+    for answer in engine.answers(pairs, method="naive", sampling=SHORT):
+        assert [chunk.cache for chunk in answer.report.chunks] == ["hit", "hit", "miss"]
+
+
+def test_nothing_to_reuse_and_nothing_to_ask(stage: Any) -> None:
+    engine, _ = stage
+    assert engine.answers([]) == []
+    first, second = engine.answers([("Why?", []), ("How?", [])], method="naive", sampling=SHORT)
+    assert first.text == engine.answer("Why?", [], method="naive", sampling=SHORT).text
+    assert second.question == "How?"
+
+
+def test_one_that_cannot_be_answered_is_said_once_the_others_are(stage: Any) -> None:
+    engine, chunks = stage
+    with pytest.raises(PromptTooLong):
+        engine.answers([("Why?", chunks), ("why " * 5000, chunks)], method="naive", sampling=SHORT)
+
+
+def test_a_context_is_a_copy_and_stays_as_it_was(tmp_path: Path) -> None:
+    engine, chunks = make(tmp_path, tiny_reader(), "prophetkv")
+    shared: dict[Any, Any] = {}
+    engine.prefill("Why?", chunks, method="prophetkv", recompute=1.0, shared=shared)
+    [held] = shared.values()
+    before = [tensor.clone() for tensor in held.buffer.read(0, held.buffer.length)]
+    engine.prefill("What?", chunks, method="prophetkv", recompute=1.0, shared=shared)
+    assert len(shared) == 1
+    assert all(map(torch.equal, before, held.buffer.read(0, held.buffer.length)))
+    engine.index.close()
+
+
+def test_the_same_words_in_two_documents_are_two_chunks(tmp_path: Path) -> None:
+    with Index(tmp_path / "index", tiny_reader()) as index:
+        for name, head in (("a", "The bridge."), ("b", "The harbour, which is older than anything else here.")):
+            index.put(name, "", [(head, 0, len(head)), ("It is green.", 0, 12)], {})
+        list(index.encode(METHODS["auto"].encode))  # type: ignore[arg-type]
+        engine = Engine(index.reader, index)
+        chunks = index.chunks([row.id for row in index.catalog.all_chunks() if row.text == "It is green."])
+        expected = [engine.prefill("Which?", [chunk], method="auto").logits for chunk in chunks]
+        assert not torch.allclose(*expected)
+        shared: dict[Any, Any] = {}
+        for chunk, logits in zip(chunks, expected, strict=True):
+            assert torch.equal(engine.prefill("Which?", [chunk], method="auto", shared=shared).logits, logits)
+
+
+@pytest.fixture
+def buffers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[weakref.ref[KVBuffer]]]:
+    """Every buffer that is made, with the garbage collector off."""
+    made: list[weakref.ref[KVBuffer]] = []
+    start = KVBuffer.__init__
+    monkeypatch.setattr(KVBuffer, "__init__", lambda self, *size: made.append(weakref.ref(self)) or start(self, *size))
+    gc.collect()
+    gc.disable()
+    yield made
+    gc.enable()
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+@pytest.mark.parametrize(("name", "recompute"), ALL)
+def test_memory_goes_with_the_answer(
+    stage: Any, name: str, recompute: float | None, at_once: bool, buffers: list[weakref.ref[KVBuffer]]
+) -> None:
+    """Hundreds of megabytes may not wait for the garbage collector."""
+    engine, chunks = stage
+    how = {"method": name, "recompute": recompute, "sampling": SHORT}
+    if at_once:
+        engine.answers([("Why?", chunks), ("How?", chunks)], **how)
+    else:
+        engine.answer("Why?", chunks, **how)
+    assert buffers or name == "full"
+    assert [ref for ref in buffers if ref() is not None] == []
