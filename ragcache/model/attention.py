@@ -56,7 +56,7 @@ def attention(
     if layer == plan.last:
         raise StopForward
     outputs = [
-        _attended(query[:, :, rows][:, :, own], key[:, :, keys], value[:, :, keys], run, layer, scale, sliding_window)
+        attended(query[:, :, rows][:, :, own], key[:, :, keys], value[:, :, keys], run, layer, scale, sliding_window)
         for rows, key, value, plan in parts
         for own, keys, run in ([(slice(None), slice(None), plan)] if len(plan.starts) == 1 else plan.runs)
     ]
@@ -81,7 +81,7 @@ def _trailing(rows: int, key: Tensor) -> ForwardPlan:
     return ForwardPlan(Slots(torch.arange(end - rows, end, device=key.device)), end)
 
 
-def _attended(
+def attended(
     query: Tensor, key: Tensor, value: Tensor, plan: ForwardPlan, layer: int, scale: float, window: int | None
 ) -> Tensor:
     """Attention of rows that may all see the first key. Returns (1, heads, rows, head_dim)."""

@@ -51,15 +51,19 @@ class Ledger:
         Token-layers of selectable context tokens computed fresh.
     flops : float
         FLOPs of every forward.
+    layer_passes : int
+        Layers run, by however many rows: a layer's weights are read once for each.
     """
 
     shape: Shape
     token_layers: float = field(default=0.0, init=False)
     flops: float = field(default=0.0, init=False)
+    layer_passes: int = field(default=0, init=False)
 
     def charge(self, slots: Tensor, layers: int, *, selectable: int) -> None:
         """Enter rows at `slots` that went through `layers` layers, `selectable` of them selectable context."""
         self.token_layers += selectable * layers
+        self.layer_passes += layers if slots.numel() else 0
         self.flops += self.shape.forward(slots, layers, logits=False)
 
     def head(self) -> None:

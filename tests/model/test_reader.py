@@ -73,8 +73,8 @@ def test_a_forward_that_stops_early_has_run_the_scored_layers_only(reader: Reade
 
 def test_encoding_attends_in_every_layer_but_the_last(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[int] = []
-    attended = attention._attended
-    monkeypatch.setattr(attention, "_attended", lambda *given: ran.append(given[4]) or attended(*given))
+    attended = attention.attended
+    monkeypatch.setattr(attention, "attended", lambda *given: ran.append(given[4]) or attended(*given))
     kv = reader.encode(IDS)
     assert ran == list(range(reader.layers - 1))
     assert kv.layers[-1].shape == kv.layers[0].shape

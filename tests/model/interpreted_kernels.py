@@ -1,0 +1,35 @@
+"""The kernel of gathered rows against the dense mask; run by `test_kernels.py`, in a process with the interpreter."""
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragcache.model import kernels
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    keys=st.integers(1, 200),
+    share=st.floats(0.01, 1.0),
+    heads=st.sampled_from([(2, 1), (4, 2), (3, 3)]),
+    window=st.sampled_from([None, 1, 7, 64, 300]),
+    seed=st.integers(0, 9),
+)
+def test_every_row_sees_what_the_dense_mask_shows(
+    keys: int, share: float, heads: tuple[int, int], window: int | None, seed: int
+) -> None:
+    source = torch.Generator().manual_seed(seed)
+    rows = max(1, int(share * keys))
+    slots = torch.randperm(keys, generator=source)[:rows].sort().values
+    query = torch.randn(1, heads[0], rows, 16, generator=source)
+    both = torch.randn(2, 1, heads[1], keys + 5, 16, generator=source)  # a buffer with room behind
+    key, value = both[0][:, :, :keys], both[1][:, :, :keys]
+    found = kernels.gathered(query, key, value, slots, 0.3, window)
+    where = torch.arange(keys)
+    seen = where <= slots[:, None]  # (rows, keys)
+    if window is not None:
+        seen &= where > slots[:, None] - window
+    expected = torch.nn.functional.scaled_dot_product_attention(
+        query, key, value, attn_mask=seen, scale=0.3, enable_gqa=True
+    )
+    assert torch.allclose(found, expected, atol=1e-4)
