@@ -28,8 +28,8 @@ from ragcache_cli.terminal import progress
 from ragcache import RagCache, Reader
 from ragcache.bundled import corpus_path, questions, reader_path
 from ragcache.evaluate import report
-from ragcache.evaluate.latency import SHAPES, random_reader, random_texts
 from ragcache.evaluate.markdown import made_by, table
+from ragcache.evaluate.speed.shapes import SHAPES, random_reader, random_texts
 from ragcache.retrieve import Limit, Splitter
 
 METHODS = ("auto", "prophetkv")

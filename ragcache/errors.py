@@ -18,7 +18,8 @@
     │   └── MissingEncoding        the method's encoding was never made
     ├── CorruptBlob            a stored KV that fails its own checks
     ├── StorageFull            the disk refused a write
-    └── WorkerDied             a process of a benchmark ended early
+    ├── WorkerDied             a process of a benchmark ended early
+    └── PeerFailed             something that a benchmark compares with gave up
 
 Messages are one sentence that names the values involved, followed by the next command to run where there is one.
 """
@@ -103,3 +104,7 @@ class StorageFull(RagCacheError, OSError):
 
 class WorkerDied(RagCacheError):
     """A process of a benchmark ended early; what was answered is kept."""
+
+
+class PeerFailed(RagCacheError):
+    """Something that a benchmark compares with gave up."""

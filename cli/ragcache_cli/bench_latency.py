@@ -5,58 +5,70 @@ from typing import Annotated
 
 import typer
 
-from ragcache_cli.bench_options import Budgets, Methods, Threads, known, numbers, show, split, use_threads, write
+from ragcache_cli import bench_speed as speed
+from ragcache_cli.bench_options import Budgets, Methods, Threads, numbers, show, split
 from ragcache_cli.options import AsJson
 from ragcache_cli.terminal import progress
 
-_LATENCY = ("context", "method", "recompute", "charged_flops", "ttft_ms", "speedup", "speedup_low", "speedup_high")
-_STAGES = ("load_ms", "place_ms", "select_ms", "prefill_ms")
+_ROW = (
+    "context", "chunk", "store", "method", "recompute", "charged_flops", "ttft_ms", "ideal_ms", "speedup",
+    "speedup_low", "speedup_high", "load_ms", "place_ms", "select_ms", "prefill_ms",
+)  # fmt: skip
 
 
 def latency(
-    shape: Annotated[str, typer.Option(metavar="NAME", help="Sizes of a published model.")] = "qwen2.5-0.5b",
+    shape: speed.Shape = "qwen2.5-0.5b",
     context: Annotated[str, typer.Option(metavar="N,N", help="Context lengths in tokens.")] = "4096",
+    chunk: Annotated[str, typer.Option(metavar="N,N", help="Tokens of each chunk.")] = "512",
     names: Methods = "naive,cacheblend,fusionrag",
     recompute: Budgets = "0.15",
-    repeats: Annotated[int, typer.Option(min=1, metavar="N", help="Paired measurements of each.")] = 5,
+    store: Annotated[str, typer.Option(metavar="A,B", help="Where our KV is: memory, warm or cold files.")] = "warm",
+    peers: speed.Peers = "",
+    repeats: speed.Repeats = 5,
     threads: Threads = None,
-    dtype: Annotated[str, typer.Option(metavar="DTYPE", help="float32, bfloat16 or float16.")] = "bfloat16",
-    device: Annotated[str, typer.Option(metavar="DEVICE", help="cuda or cpu; without it CUDA if there.")] = "",
-    memory: Annotated[
-        bool, typer.Option("--memory", help="Keep KV in memory; without it every answer reads its files.")
-    ] = False,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the JSON to a file too.")] = None,
+    dtype: speed.Dtype = "bfloat16",
+    device: speed.Device = "",
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="JSON to write; a table and a picture go beside it.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Time methods against stock full prefill on a real shape with random weights.
+    """Time methods, and what people run instead, against stock full prefill on a real shape with random weights.
 
-    Chunks of 512 tokens, prefix 16, question 32. Everything after retrieval counts: loading, rotation, selection.
+    Prefix 16 tokens, question 32; every turn has another order and another question. Everything after
+    retrieval counts: loading, rotation, selection. The ideal is the method's FLOPs at full prefill's own speed, and one
+    pass over the weights for every forward.
     """
-    import torch
+    from itertools import product
 
-    from ragcache.evaluate import report
     from ragcache.evaluate.contenders import contenders
-    from ragcache.evaluate.latency import SHAPES, measure, random_reader
+    from ragcache.evaluate.report import check_plotting
+    from ragcache.evaluate.speed.latency import measure
+    from ragcache.evaluate.speed.scaling import scaling
+    from ragcache.evaluate.speed.shapes import whole
 
-    kind, sizes = known(shape, SHAPES)
-    contexts, shares = numbers(context, int), numbers(recompute, float)
-    field = contenders(split(names), shares, controls=("full",))
-    precision = known(dtype, {name: getattr(torch, name) for name in ("bfloat16", "float16", "float32")})
-    use_threads(threads)
-    reader = random_reader(kind, sizes, dtype=precision, device=device)
-    with progress() as shown:
+    contexts, sizes, stores = numbers(context, int), numbers(chunk, int), [speed.place(one) for one in split(store)]
+    for length, tokens in product(contexts, sizes):  # what is wrong is to show before the model is made
+        whole(length, tokens)
+    if out is not None:
+        check_plotting()
+    field = contenders(split(names), numbers(recompute, float), controls=("full",))
+    reader = speed.shaped(shape, dtype, device, threads)
+    with progress() as shown, speed.peers(peers, reader, max(contexts) + 512, orders=True) as others:
         rows = [
             row
-            for length in contexts
+            for length, tokens in product(contexts, sizes)
+            for number, where in enumerate(stores)
             for row in measure(
-                reader, field, length, repeats=repeats, memory=memory,
+                reader, field, length, chunk=tokens, repeats=repeats, store=where, peers=() if number else others,
                 progress=lambda stage, done, total, length=length: shown(f"{length:,}: {stage}", done, total),  # type: ignore[misc]
             )
         ]  # fmt: skip
-    about = report.meta(
-        **report.about_reader(reader), shape=shape, repeats=repeats, memory_tier=memory, page_cache="warm"
-    )
-    content = {"meta": about, "rows": [vars(row) for row in rows]}
+    about = speed.about(reader, shape=shape, repeats=repeats, stores=stores)
+    content = {"meta": about, "rows": [vars(row) for row in rows], "scaling": [vars(row) for row in scaling(rows)]}
+    speed.keep(out, content, _ROW)
     if out is not None:
-        write(out, content)
-    show(content, (*_LATENCY, *_STAGES), as_json=as_json)
+        from ragcache.evaluate.pages.times import draw_times
+
+        draw_times(out.with_suffix(".png"), rows)
+    show(content, _ROW, as_json=as_json)

@@ -26,9 +26,13 @@ from ragcache.encode import Alone
 from ragcache.engine import Engine
 from ragcache.errors import RagCacheError
 from ragcache.evaluate.contenders import contenders
-from ragcache.evaluate.latency import SHAPES, measure, random_reader, random_texts
 from ragcache.evaluate.report import hardware, meta
+from ragcache.evaluate.speed.latency import measure
+from ragcache.evaluate.speed.shapes import SHAPES, random_reader, random_texts
 from ragcache.index import Index
+from ragcache.model import kernels
+from ragcache.model.attention import attended
+from ragcache.model.plan import ForwardPlan, Slots
 from ragcache.model.reader import Reader
 from ragcache.stream import Prefilled
 
@@ -145,18 +149,19 @@ def _parts(device: str) -> list[Part]:
         right += [Part(f"r = 1, bundled reader, {_short(d)}", 20, partial(_exact_bundled, d, device)) for d in dtypes]
     if device == "cpu":
         tiny = ("qwen2", _TINY)
-        return [*right, Part("latency, tiny", 20, partial(_latency, *tiny, 1024, device, memory=False, repeats=2))]
+        return [*right, Part("latency, tiny", 20, partial(_latency, *tiny, 1024, device, store="warm", repeats=2))]
     sizes = [("qwen2.5-0.5b", 4096, 20), ("llama-3.1-8b", 4096, 40), ("qwen2.5-0.5b", 8192, 25),
              ("llama-3.1-8b", 8192, 50), ("qwen2.5-0.5b", 32768, 50), ("llama-3.1-8b", 32768, 120)]  # fmt: skip
-    turns = [(*size, memory) for part in (sizes[:4], sizes[4:]) for memory in (True, False) for size in part]
-    kernels = Part("attention of 256 masked rows, 32/8 heads of 128", 30, partial(_kernels, device, (8192, 32768)))
-    return [*right, kernels] + [
+    turns = [(*size, store) for part in (sizes[:4], sizes[4:]) for store in ("memory", "warm") for size in part]
+    masked = Part("attention of 256 masked rows, 32/8 heads of 128", 30, partial(_kernels, device, (8192, 32768)))
+    gathered = Part("attention of gathered rows, 32/8 heads of 128", 30, partial(_gathered, device, (8192, 32768)))
+    return [*right, masked, gathered] + [
         Part(
-            f"latency, {shape}, {context:,} tokens, KV from {'memory' if memory else 'files'}",
+            f"latency, {shape}, {context:,} tokens, KV {'in memory' if store == 'memory' else 'from files'}",
             seconds,
-            partial(_latency, *SHAPES[shape], context, device, memory=memory, repeats=5 if context < 32768 else 3),
+            partial(_latency, *SHAPES[shape], context, device, store=store, repeats=5 if context < 32768 else 3),
         )
-        for shape, context, seconds, memory in turns
+        for shape, context, seconds, store in turns
     ]
 
 
@@ -218,11 +223,11 @@ def _distance(one: Tensor, other: Tensor) -> float:
 
 
 def _latency(
-    kind: str, sizes: dict[str, Any], context: int, device: str, *, memory: bool, repeats: int
+    kind: str, sizes: dict[str, Any], context: int, device: str, *, store: str, repeats: int
 ) -> list[dict[str, Any]]:
     reader = random_reader(kind, sizes, device=device)
     field = contenders(METHODS, (0.15,), controls=("full",))
-    rows = [asdict(row) for row in measure(reader, field, context, repeats=repeats, memory=memory)]
+    rows = [asdict(row) for row in measure(reader, field, context, repeats=repeats, store=store)]
     del reader
     torch.cuda.empty_cache()
     return rows
@@ -252,6 +257,50 @@ def _kernel_ms(name: str, query: Tensor, key: Tensor, value: Tensor, mask: Tenso
             return None
         times.append((time.perf_counter() - began) * 1e3)
     return min(times)
+
+
+def _gathered(device: str, lengths: Sequence[int], shares: Sequence[float] = (0.05, 0.15)) -> list[dict[str, Any]]:
+    """Our kernel and our blocks on the rows of a selective recompute, and the useful FLOP/s of each over flash's.
+
+    Flash attention's are those of full causal attention at the same length: what stock full prefill has.
+    """
+    rows = []
+    for keys in lengths:
+        query, key, value = (
+            torch.randn(1, heads, keys, 128, device=device, dtype=torch.bfloat16) for heads in (32, 8, 8)
+        )
+        flash = _best_ms(lambda q=query, k=key, v=value: F.scaled_dot_product_attention(  # type: ignore[misc]
+            q, k, v, is_causal=True, enable_gqa=True
+        ))  # fmt: skip
+        for share in shares:
+            slots = torch.randperm(keys, device=device)[: int(share * keys)].sort().values
+            plan, exact = (ForwardPlan(Slots(slots), keys) for _ in range(2))
+            own = query[:, :, slots]
+            work = {
+                "blocks": partial(attended, own, key, value, plan, 0, 128**-0.5, None),
+                "kernel": partial(kernels.gathered, own, key, value, slots, 128**-0.5, None),
+            }
+            expected = attended(own.float(), key.float(), value.float(), exact, 0, 128**-0.5, None)
+            useful = float((slots + 1).double().sum()) / (keys * (keys + 1) / 2)  # of full attention's FLOPs
+            for name, run in work.items():
+                ms = _best_ms(run)
+                rows.append({
+                    "kernel": f"{name}, {share:.0%} of the rows, {useful * flash / ms:.0%} of flash's FLOP/s",
+                    "keys": keys, "ms": ms, "flash_ms": flash,
+                    "useful_flops_over_flash": useful * flash / ms,
+                    "difference": float((run().float() - expected).norm() / expected.norm()),
+                })  # fmt: skip
+    return rows
+
+
+def _best_ms(run: Callable[[], Tensor], repeats: int = 10) -> float:
+    """The least of some repeats, the first of which compiles."""
+    times = []
+    for _ in range(repeats + 1):
+        began = time.perf_counter()
+        run().sum().item()
+        times.append((time.perf_counter() - began) * 1e3)
+    return min(times[1:])
 
 
 def _short(dtype: torch.dtype) -> str:

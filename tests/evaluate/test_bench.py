@@ -7,7 +7,7 @@ from ragcache_cli import bench_quality
 from ragcache_cli.main import app
 from typer.testing import CliRunner, Result
 
-from ragcache.evaluate import latency
+from ragcache.evaluate.speed import latency, shapes, throughput, trace
 from ragcache.rag import RagCache
 
 SECTIONS = ["bench", "quality", "--tasks", "sections", "--n", "1", "--methods", "cacheblend", "--budgets", "0.3"]
@@ -157,10 +157,12 @@ def test_bad_options_are_one_sentence_and_exit_code_2(options: list[str], reason
     assert len(result.stderr.strip().splitlines()) == 1
 
 
+DWARF = ("qwen2", {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2,
+                   "num_key_value_heads": 1, "vocab_size": 1000})  # fmt: skip
+
+
 def test_latency_prints_and_writes_the_same_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2,
-             "num_key_value_heads": 1, "vocab_size": 1000}  # fmt: skip
-    monkeypatch.setitem(latency.SHAPES, "dwarf", ("qwen2", sizes))
+    monkeypatch.setitem(shapes.SHAPES, "dwarf", DWARF)
     out = tmp_path / "latency.json"
     options = ["--shape", "dwarf", "--context", "512,1024", "--repeats", "1", "--out", str(out), "--json"]
     result = CliRunner().invoke(app, ["bench", "latency", *options])
@@ -169,4 +171,54 @@ def test_latency_prints_and_writes_the_same_json(tmp_path: Path, monkeypatch: py
     assert json.loads(result.stdout) == content
     seen = [(row["context"], row["method"]) for row in content["rows"]]
     assert seen == [(n, m) for n in (512, 1024) for m in ("full", "naive", "cacheblend", "fusionrag")]
-    assert content["meta"]["memory_tier"] is False
+    assert content["meta"]["stores"] == ["warm"]
+    assert {row["method"] for row in content["scaling"]} == {"full", "naive", "cacheblend", "fusionrag"}
+    assert {file.name for file in tmp_path.iterdir()} == {"latency.json", "latency.md", "latency.png"}
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "ways"),
+    [
+        ("trace", ["--n", "3", "--chunks", "2", "--tokens", "20", "--pool", "5"],
+         ["full", "naive", "fusionrag", "prefix cache"]),
+        ("throughput", ["--n", "2", "--context", "512", "--tokens", "1,2", "--repeats", "1"], ["prophetkv"] * 8),
+        ("ingestion", ["--n", "3", "--tokens", "20", "--repeats", "1"], None),
+    ],
+)  # fmt: skip
+def test_times_are_printed_and_written_alike(
+    command: str, options: list[str], ways: list[str] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(shapes.SHAPES, "dwarf", DWARF)
+    out = tmp_path / "times.json"
+    result = CliRunner().invoke(
+        app, ["bench", command, "--shape", "dwarf", *options, "--out", str(out), "--json"]
+    )
+    assert result.exit_code == 0, result.output
+    content = json.loads(out.read_text())
+    assert json.loads(result.stdout) == content
+    assert content["meta"]["instructions"]
+    assert ways is None or [row["method"] for row in content["rows"]] == ways
+    assert "| " in out.with_suffix(".md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (["latency", "--context", "4096,5000"], "5,000"),
+        (["latency", "--store", "warm,col"], "col"),
+        (["latency", "--peers", "llama.cpp:q3"], "llama.cpp:q3"),
+        (["trace", "--store", "tape"], "tape"),
+        (["trace", "--pool", "2"], "pool of 2"),
+        (["throughput", "--context", "100"], "100"),
+    ],
+)
+def test_a_wrong_option_of_a_timing_shows_before_anything_runs(
+    options: list[str], word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(shapes.SHAPES, "qwen2.5-0.5b", DWARF)
+    monkeypatch.chdir(tmp_path)
+    for module, name in ((latency, "measure"), (trace, "replay"), (throughput, "measure")):
+        monkeypatch.setattr(module, name, lambda *given, **how: pytest.fail("something ran"))
+    result = CliRunner().invoke(app, ["bench", *options])
+    assert result.exit_code == 2
+    assert word in result.stderr

@@ -5,10 +5,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from ragcache.evaluate.pages.figure import empty_figure
 from ragcache.evaluate.pages.pixels import COOL, Strip
 from ragcache.evaluate.pages.points import COSTS, LEVELS, Point, best, points
 from ragcache.evaluate.table import Row
-from ragcache.retrieve.needs import needs
 
 _DASHES = {"full": "-", "naive": "--", "chance": ":"}
 _SHAPES = "osD^v"
@@ -37,7 +37,7 @@ def draw(file: Path, rows: Sequence[Row], costs: Sequence[str] = ("charged",)) -
     wanted = [(task, axis) for task in tasks for axis in costs]
     columns = min(len(wanted), _PANELS)
     lines = -(-len(wanted) // columns)
-    figure = _figure(3.4 * columns + 1.6, 3.1 * lines)
+    figure = empty_figure(3.4 * columns + 1.6, 3.1 * lines)
     panels = figure.subplots(lines, columns, sharey=True, squeeze=False)
     looks = _looks(rows)
     for panel, (task, axis) in zip(panels.flat, wanted, strict=False):
@@ -70,7 +70,7 @@ def draw_bands(file: Path, bands: Sequence[Strip], spans: Sequence[range]) -> No
         If matplotlib is not installed.
     """
     heights = [max(len(band.names), 4) for band in bands]
-    figure = _figure(14, 0.16 * sum(heights) + 0.5 * len(bands))
+    figure = empty_figure(14, 0.16 * sum(heights) + 0.5 * len(bands))
     panels = figure.subplots(len(bands), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
     for panel, band in zip(panels, bands, strict=True):
         colour = "Blues" if band.colour == COOL else "Oranges"
@@ -81,15 +81,6 @@ def draw_bands(file: Path, bands: Sequence[Strip], spans: Sequence[range]) -> No
             panel.axvline(edge, color="black", lw=0.5)
     panels[-1].set_xlabel("token of the prompt")
     figure.savefig(file, dpi=130)
-
-
-def _figure(width: float, height: float) -> Any:
-    with needs("ragcache[bench]"):
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    figure = Figure(figsize=(width, height), layout="constrained")  # inches
-    FigureCanvasAgg(figure)
-    return figure
 
 
 def _looks(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:

@@ -4,7 +4,8 @@ import torch
 from ragcache.engine import Engine
 from ragcache.errors import InvalidArgument
 from ragcache.evaluate.contenders import Contender
-from ragcache.evaluate.latency import CHUNK, PREFIX, QUESTION, SHAPES, measure, random_reader
+from ragcache.evaluate.speed.latency import measure
+from ragcache.evaluate.speed.shapes import CHUNK, PREFIX, QUESTION, SHAPES, random_reader
 from ragcache.index import Index
 from ragcache.methods import METHODS
 from ragcache.model.reader import Reader
@@ -62,10 +63,10 @@ def test_prefix_caching_reuses_the_first_chunk_exactly(reader: Reader) -> None:
 
 
 def test_the_memory_tier_spares_reading_the_files(reader: Reader) -> None:
-    def read(memory: bool) -> float:
-        return measure(reader, field("naive"), 8 * CHUNK, repeats=5, memory=memory)[-1].load_ms
+    def read(store: str) -> float:
+        return measure(reader, field("naive"), 8 * CHUNK, repeats=5, store=store)[-1].load_ms
 
-    assert read(memory=True) < read(memory=False)
+    assert read("memory") < read("warm")
 
 
 @pytest.mark.parametrize("context", [0, CHUNK - 1, CHUNK + 1])

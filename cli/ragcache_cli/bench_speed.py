@@ -1,0 +1,106 @@
+"""What the commands share that time shapes with random weights: the reader, the peers, and how results are written."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ragcache_cli.bench_options import known, split, use_threads, write
+
+if TYPE_CHECKING:
+    from ragcache.evaluate.speed.peers import Peer
+    from ragcache.model.reader import Reader
+
+Shape = Annotated[str, typer.Option(metavar="NAME", help="Sizes of a published model.")]
+Dtype = Annotated[str, typer.Option(metavar="DTYPE", help="float32, bfloat16 or float16.")]
+Device = Annotated[str, typer.Option(metavar="DEVICE", help="cuda or cpu; without it CUDA if there.")]
+Store = Annotated[str, typer.Option(metavar="WHERE", help="Where our KV is: memory, warm or cold files.")]
+Repeats = Annotated[int, typer.Option(min=1, metavar="N", help="Paired measurements of each.")]
+Out = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the JSON to a file too, and a table beside it.")]
+Peers = Annotated[
+    str, typer.Option(metavar="A,B", help="Of prefix-cache, llama.cpp:q8_0, llama.cpp:bf16, llama.cpp:f32.")
+]
+_LLAMA = "llama.cpp:"
+
+
+def shaped(shape: str, dtype: str, device: str, threads: int | None) -> "Reader":
+    """A reader of a shape with random weights."""
+    import torch
+
+    from ragcache.evaluate.speed.shapes import SHAPES, random_reader
+
+    kind, sizes = known(shape, SHAPES)
+    precision = known(dtype, {name: getattr(torch, name) for name in ("bfloat16", "float16", "float32")})
+    use_threads(threads)
+    return random_reader(kind, sizes, dtype=precision, device=device)
+
+
+def place(name: str) -> str:
+    """Where our KV is, if there is such a place."""
+    from ragcache.evaluate.speed.runners import STORES
+
+    return str(known(name, {one: one for one in STORES}))
+
+
+@contextmanager
+def peers(names: str, reader: "Reader", capacity: int, *, orders: bool) -> "Iterator[list[Peer]]":
+    """What people run instead, by name.
+
+    Parameters
+    ----------
+    names : str
+        With commas between.
+    reader : Reader
+        Whose weights they have.
+    capacity : int
+        Tokens of the longest prompt.
+    orders : bool
+        Whether a prefix cache also takes part at its best, with chunks that keep their order; llama.cpp's then does
+        only so.
+    """
+    import torch
+
+    from ragcache.errors import InvalidArgument
+    from ragcache.evaluate.speed.peers import PrefixCache, SameOrder
+
+    with ExitStack() as stack:
+        found: list[Peer] = []
+        for name in split(names):
+            if name == "prefix-cache":
+                found += [PrefixCache(reader), *([SameOrder(PrefixCache(reader))] if orders else ())]
+                continue
+            from ragcache.evaluate.speed.peers.llama import LlamaCold, LlamaRestored, LlamaSpliced, contexts
+
+            if reader.device.type != "cpu":
+                raise InvalidArgument("llama.cpp runs on the CPU here; compare with it on --device cpu")
+            precision = known(name, {f"{_LLAMA}{one}": one for one in ("q8_0", "bf16", "f32")})
+            long, short = stack.enter_context(contexts(reader, precision, capacity, threads=torch.get_num_threads()))
+            called = f"llama.cpp {precision}"
+            restored = f"{called}, restored prefix"
+            found += [
+                LlamaCold(long, called),
+                SameOrder(LlamaRestored(short, restored)) if orders else LlamaRestored(long, restored),
+                LlamaSpliced(short, f"{called}, spliced chunks"),
+            ]
+        yield found
+
+
+def about(reader: "Reader", **given: Any) -> dict[str, Any]:
+    """A run's meta."""
+    from ragcache.evaluate import report
+    from ragcache.evaluate.speed.machine import instructions
+
+    return report.meta(**report.about_reader(reader), instructions=instructions(), **given)
+
+
+def keep(out: Path | None, content: dict[str, Any], columns: Sequence[str]) -> None:
+    """Write a result as JSON, and a table beside it."""
+    from ragcache.evaluate.markdown import made_by, table
+
+    if out is None:
+        return
+    write(out, content)
+    lines = [[row[name] for name in columns] for row in content["rows"]]
+    out.with_suffix(".md").write_text(f"{made_by(content['meta'])}\n{table(columns, lines)}", encoding="utf-8")

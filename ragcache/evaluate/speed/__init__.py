@@ -1,0 +1,1 @@
+"""Times: to the first token, over a trace of questions, of several questions at once, of ingestion."""

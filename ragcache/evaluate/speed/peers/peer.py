@@ -1,0 +1,91 @@
+"""What a benchmark asks of something else that answers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from torch import Tensor
+
+#: A prompt's token ids in parts: system prefix, each chunk, question.
+Parts = Sequence[Sequence[int]]
+
+
+class Peer(Protocol):
+    """Answers prompts, from nothing or from what it keeps of earlier ones."""
+
+    @property
+    def name(self) -> str:
+        """What a table calls it."""
+
+    @property
+    def remembers(self) -> bool:
+        """Whether an earlier prompt makes a later one cheaper."""
+
+    def reset(self) -> None:
+        """Forget all prompts."""
+
+    def ready(self, parts: Parts) -> None:
+        """Make what exists before a question comes, such as chunks' KV; not timed."""
+
+    def first_token(self, parts: Parts) -> Tensor:
+        """The first token's logits, (vocabulary,); timed, from ids to logits."""
+
+    def settle(self) -> None:
+        """Keep for later what is kept once the first token is out; not timed."""
+
+
+@dataclass(frozen=True)
+class SameOrder:
+    """A peer whose chunks always come in the same order: a prefix cache's best case.
+
+    Attributes
+    ----------
+    peer : Peer
+        Who answers.
+    """
+
+    peer: Peer
+
+    @property
+    def name(self) -> str:
+        """The peer's, and its order."""
+        return f"{self.peer.name}, same order"
+
+    @property
+    def remembers(self) -> bool:
+        """As the peer's."""
+        return self.peer.remembers
+
+    def reset(self) -> None:
+        """As the peer's."""
+        self.peer.reset()
+
+    def ready(self, parts: Parts) -> None:
+        """As the peer's."""
+        self.peer.ready(_sorted(parts))
+
+    def first_token(self, parts: Parts) -> Tensor:
+        """As the peer's."""
+        return self.peer.first_token(_sorted(parts))
+
+    def settle(self) -> None:
+        """As the peer's."""
+        self.peer.settle()
+
+
+def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
+    """How many tokens two prompts begin with alike."""
+    shorter = min(len(one), len(other))
+    differs = np.asarray(one[:shorter]) != np.asarray(other[:shorter])
+    return int(differs.argmax()) if differs.any() else shorter
+
+
+def joined(parts: Parts) -> list[int]:
+    """A prompt's token ids."""
+    return [token for part in parts for token in part]
+
+
+def _sorted(parts: Parts) -> Parts:
+    prefix, *chunks, question = parts
+    return [prefix, *sorted(chunks, key=tuple), question]

@@ -1,0 +1,56 @@
+"""Stock transformers with an exact prefix cache."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+from transformers import DynamicCache
+
+from ragcache.evaluate.speed.peers.peer import Parts, common_prefix, joined
+from ragcache.model.reader import Reader
+
+
+@dataclass
+class PrefixCache:
+    """Keeps the KV of every prompt, and prefills what lies behind the longest beginning that it knows.
+
+    Attributes
+    ----------
+    reader : Reader
+        The model, run with transformers' own attention and cache.
+    """
+
+    reader: Reader
+    name: str = field(default="prefix cache", init=False)
+    remembers: bool = field(default=True, init=False)
+    _known: list[tuple[Sequence[int], Any]] = field(default_factory=list, init=False, repr=False)
+
+    def reset(self) -> None:
+        """Forget all prompts."""
+        self._known.clear()
+
+    def ready(self, parts: Parts) -> None:
+        """Nothing: it knows only what was asked."""
+
+    def first_token(self, parts: Parts) -> Tensor:
+        """The first token's logits, (vocabulary,)."""
+        ids = joined(parts)
+        found = [(common_prefix(ids, known), kept) for known, kept in self._known]
+        best, kept = max(found, key=lambda pair: pair[0], default=(0, None))
+        length = min(best, len(ids) - 1)  # the last token is run anyway, for its logits
+        logits, cache = self.reader.stock(ids[length:], _beginning(kept, length) if length else None)
+        self._known.append((ids, cache))
+        return logits
+
+    def settle(self) -> None:
+        """Nothing: the cache is kept as it is."""
+
+
+def _beginning(cache: Any, length: int) -> Any:
+    """The first tokens' KV as a cache of its own; transformers appends by concatenating, not in place."""
+    own = DynamicCache()
+    for index, layer in enumerate(cache.layers):
+        own.update(layer.keys[:, :, :0], layer.values[:, :, :0], index)  # which makes the layer
+        own.layers[index].keys, own.layers[index].values = layer.keys[:, :, :length], layer.values[:, :, :length]
+    return own
