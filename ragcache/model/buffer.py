@@ -136,6 +136,11 @@ class KVBuffer(Cache):
         """Slots that are allocated, or will be."""
         return self._common.capacity
 
+    @property
+    def plan(self) -> ForwardPlan | None:
+        """The forward that writes now."""
+        return self._common.plan
+
     @contextmanager
     def writing(self, plan: ForwardPlan) -> Iterator[None]:
         """Scatter what the forward inside writes to the plan's slots."""

@@ -117,7 +117,7 @@ def test_writing_ends_after_an_exception() -> None:
     buffer = KVBuffer(1, 4)
     with pytest.raises(RuntimeError, match="stop"), buffer.writing(ForwardPlan(Slots(torch.arange(1)), 1)):
         raise RuntimeError("stop")
-    assert buffer._common.plan is None
+    assert buffer.plan is None
 
 
 def test_no_plan_outlives_a_forward_that_fails(reader: Reader) -> None:
@@ -130,7 +130,7 @@ def test_no_plan_outlives_a_forward_that_fails(reader: Reader) -> None:
     slots = Slots(torch.arange(4))
     with pytest.raises(RuntimeError, match="midway"):
         reader.forward(IDS[:4], Positions(slots), buffer, ForwardPlan(slots, 4, on_update=fail))
-    assert buffer._common.plan is None
+    assert buffer.plan is None
     prefill(reader, IDS[:8], buffer)
     assert torch.allclose(buffer.read(0, 8)[3], reader.encode(IDS[:8]).layers[3], atol=1e-6)
 
