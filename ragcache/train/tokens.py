@@ -36,7 +36,7 @@ def build_tokenizer(size: int = 2048, seed: int = 0) -> PreTrainedTokenizerFast:
     Returns
     -------
     PreTrainedTokenizerFast
-        Lossless for any text; with the reader's chat template.
+        Any text comes back as it was; with the reader's chat template.
     """
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.Sequence(

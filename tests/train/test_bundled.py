@@ -29,7 +29,7 @@ def _ids(text: str) -> list[int]:
 
 @settings(max_examples=200, deadline=None)
 @given(st.text())
-def test_the_tokenizer_is_lossless_for_any_text(text):
+def test_any_text_comes_back_from_the_tokenizer(text):
     assert _tokenizer().decode(_ids(text), skip_special_tokens=False) == text
 
 
