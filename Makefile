@@ -33,8 +33,7 @@ gpu-check: $(READY)
 reader: $(READY)
 	$(BIN)/python -m ragcache.train --out $(OUT)
 
-# The committed quality table: the first seven rows of the literature at three budgets, on all tasks. 54 minutes on two
-# cores when nothing else runs there; it resumes.
+# The committed quality table: the first seven rows of the literature at three budgets, on all tasks. It resumes.
 bench-quality: $(READY)
 	HF_HUB_OFFLINE=1 $(BIN)/ragcache bench quality --methods prefix,naive,link0,epic,cacheblend,fusionrag,prophetkv \
 		--budgets 0.05,0.15,0.30 --n 200 --workers 2 --together --out docs/benchmarks/quality-reader.json

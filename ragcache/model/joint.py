@@ -1,9 +1,8 @@
 """Several requests' forwards in one: matrix products over all of their rows, attention by each to its own keys.
 
 Requests run as they are written, each in a thread of its own but one at a time, and wait where they need the model.
-Once all of them do, the forwards that go together are run as one, in the thread that called `together`. Taking turns
-costs nothing, since PyTorch spreads each operation over all cores anyway; left to run at once, threads would fight for
-the interpreter at every small one.
+Once all of them do, the forwards that go together are run as one, in the thread that called `together`. Left to
+run at once, threads would contend for the interpreter at every small operation.
 """
 
 import threading

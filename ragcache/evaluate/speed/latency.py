@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median
 
-from ragcache import methods
 from ragcache.chunks import Chunk
 from ragcache.engine import Engine
 from ragcache.errors import InvalidArgument
@@ -14,7 +13,7 @@ from ragcache.evaluate.asking import Progress, charged, silent
 from ragcache.evaluate.contenders import Contender
 from ragcache.evaluate.speed.clock import milliseconds
 from ragcache.evaluate.speed.peers import Peer
-from ragcache.evaluate.speed.runners import STORES, Runner, Taken, Turn, other, own, shuffled
+from ragcache.evaluate.speed.runners import STORES, Runner, Taken, Turn, lined_up, shuffled, with_full
 from ragcache.evaluate.speed.shapes import CHUNK, filled, question, random_texts, whole
 from ragcache.index import MEMORY_BYTES, Index
 from ragcache.model.reader import Reader
@@ -116,13 +115,12 @@ def measure(
         If the context is no multiple of the chunk size, or the store none of `STORES`.
     """
     whole(context, chunk)
-    everyone = [Contender(methods.find("full")), *(one for one in field if one.method.name != "full")]
+    everyone = with_full(field)
     with at_hand(reader, store) as index:
         chunks = filled(index, everyone, random_texts(context // chunk, chunk, seed=context + chunk), progress)
         for peer in peers:
             peer.reset()
-        engine = Engine(reader, index)
-        runners = [*(own(engine, one, store) for one in everyone), *map(other, peers)]
+        runners = lined_up(Engine(reader, index), everyone, store, peers)
         taken = _turns(index, runners, chunks, repeats, progress)
         weights = weights_ms(reader, repeats)
     full = [turn.ms for turn in taken[0]]

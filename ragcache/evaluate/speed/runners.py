@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from ragcache import methods
 from ragcache.chunks import Chunk
 from ragcache.engine import Engine
 from ragcache.evaluate.contenders import Contender
@@ -117,6 +118,16 @@ def other(peer: Peer) -> Runner:
         return Taken(taken)
 
     return Runner(peer.name, None, run, peer.remembers)
+
+
+def with_full(field: Sequence[Contender]) -> list[Contender]:
+    """Full prefill first, which all are compared with."""
+    return [Contender(methods.find("full")), *(one for one in field if one.method.name != "full")]
+
+
+def lined_up(engine: Engine, field: Sequence[Contender], store: str, peers: Sequence[Peer]) -> list[Runner]:
+    """Everybody who takes turns: contenders, then peers."""
+    return [*(own(engine, one, store) for one in field), *map(other, peers)]
 
 
 def drop_pages(folder: Path) -> None:

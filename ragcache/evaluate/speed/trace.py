@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ragcache import methods
 from ragcache.engine import Engine
 from ragcache.errors import InvalidArgument
 from ragcache.evaluate.asking import Progress, silent
@@ -15,7 +14,7 @@ from ragcache.evaluate.metrics import bootstrap_ratio
 from ragcache.evaluate.records import Journal
 from ragcache.evaluate.speed.latency import at_hand
 from ragcache.evaluate.speed.peers import Peer
-from ragcache.evaluate.speed.runners import Runner, Turn, other, own
+from ragcache.evaluate.speed.runners import Runner, Turn, lined_up, with_full
 from ragcache.evaluate.speed.shapes import filled, question, random_texts
 from ragcache.model.reader import Reader
 
@@ -117,12 +116,11 @@ def replay(
     progress : callable
         Called with stage, done, total.
     """
-    everyone = [Contender(methods.find("full")), *(one for one in field if one.method.name != "full")]
+    everyone = with_full(field)
     with at_hand(reader, store) as index:
         # Those behind the pool are in no question: everybody warms up on them.
         chunks = filled(index, everyone, random_texts(trace.pool + trace.chunks, trace.tokens), progress)
-        engine = Engine(reader, index)
-        runners = [*(own(engine, one, store) for one in everyone), *map(other, peers)]
+        runners = lined_up(Engine(reader, index), everyone, store, peers)
         for runner in runners:
             runner.run(Turn.of(index, question(index), chunks[trace.pool :]))
         machine = (str(reader.device), str(torch.get_num_threads()), reader.fingerprint)
@@ -152,4 +150,3 @@ def _replayed(runner: Runner, taken: Sequence[float], full: Sequence[float]) -> 
     return Replayed(
         runner.method, runner.recompute, float(np.mean(taken)), p50, p95, ratio.mean, ratio.low, ratio.high
     )
-
