@@ -12,7 +12,7 @@ from torch import Tensor
 from transformers import AttentionInterface
 
 from ragcache.errors import UnsupportedModel
-from ragcache.model.plan import ForwardPlan, Slots, StopForward, visible
+from ragcache.model.plan import Block, ForwardPlan, Slots, StopForward, visible
 
 NAME = "ragcache"
 EXPLICIT_ROWS = 64  # rows per block of explicit probabilities: bounds (heads, rows, keys) fp32 in memory
@@ -99,19 +99,37 @@ def _blocked(
         return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale, enable_gqa=True)
     if rows == 1 and (one := plan.blocks(window)[0]).mask is None:
         return _single(query, key[:, :, one.keys], value[:, :, one.keys], scale)
-    heads = query.shape[1]
     outputs = [
-        F.scaled_dot_product_attention(
-            query[:, :, block.rows],
-            _per_head(key[:, :, block.keys], heads),
-            _per_head(value[:, :, block.keys], heads),
-            attn_mask=block.bias(query.dtype),
-            scale=scale,
-            enable_gqa=True,
-        )
+        _masked(query[:, :, block.rows], key[:, :, block.keys], value[:, :, block.keys], block, scale)
         for block in plan.blocks(window)
     ]
     return outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=2)
+
+
+def _masked(query: Tensor, key: Tensor, value: Tensor, block: Block, scale: float) -> Tensor:
+    """Attention of one block of rows. Returns (1, heads, rows, head_dim)."""
+    if block.common:
+        return _parted(query, key, value, block, scale)
+    heads, bias = query.shape[1], block.bias(query.dtype)
+    key, value = _per_head(key, heads), _per_head(value, heads)
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=bias, scale=scale, enable_gqa=True)
+
+
+def _parted(query: Tensor, key: Tensor, value: Tensor, block: Block, scale: float) -> Tensor:
+    """The same on a CPU, in two parts that are joined by what each holds of the softmax's sum.
+
+    The keys that every row of the block sees take no mask, so there the heads that share keys are rows of one head:
+    the kernel packs a key once for all of them, and finds rows enough for its widest tiles.
+    """
+    flash, common = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu, block.common
+    tail, tail_sum = flash(
+        query, key[:, :, common:], value[:, :, common:], attn_mask=block.bias(query.dtype), scale=scale
+    )  # (1, heads, rows, head_dim), (1, heads, rows) log-sum-exp
+    grouped = query.reshape(1, key.shape[1], -1, query.shape[3])  # (1, kv_heads, group * rows, head_dim)
+    front, front_sum = flash(grouped, key[:, :, :common], value[:, :, :common], scale=scale)
+    share = (front_sum.reshape(tail_sum.shape) - tail_sum).sigmoid_()[..., None]  # (1, heads, rows, 1)
+    whole: Tensor = tail.lerp(front.reshape(tail.shape), share.to(tail.dtype))
+    return whole
 
 
 def _single(query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
@@ -138,10 +156,12 @@ def _explicit(
         rows = query[0, :, first : first + EXPLICIT_ROWS]  # (heads, rows, head_dim)
         count = rows.shape[1]
         grouped = rows.reshape(kv_heads, -1, rows.shape[2])  # (kv_heads, group * rows, head_dim)
-        logits = (grouped @ key[0].transpose(1, 2)).float() * scale  # (kv_heads, group * rows, keys)
-        mask = visible(plan.slots[first : first + EXPLICIT_ROWS], 0, keys, window)  # (rows, keys)
+        logits = (grouped @ key[0].transpose(1, 2)).float().mul_(scale)  # (kv_heads, group * rows, keys)
         logits = logits.view(heads, count, keys)  # (heads, rows, keys)
-        logits = logits if mask is None else logits.masked_fill(~mask, float("-inf"))
+        seen = 0 if window is not None else int(plan.slots[first])  # keys that all of these rows see
+        mask = visible(plan.slots[first : first + EXPLICIT_ROWS], seen, keys, window)  # (rows, keys - seen)
+        if mask is not None:
+            logits[..., seen:].masked_fill_(~mask, float("-inf"))
         probabilities = (logits if plan.reshape is None else plan.reshape(layer, logits)).softmax(-1)
         if sink is not None:
             sink(probabilities)

@@ -4,7 +4,7 @@ transformers' own loop over the layers runs as it is. Pre-hooks change what ente
 one hands on what it was given; both are there for one forward only, whatever happens in it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -22,12 +22,25 @@ def borders(layers: Iterable[nn.Module], plan: ForwardPlan) -> Iterator[None]:
             border = _Border(plan)
             for number, layer in enumerate(layers):
                 if number < plan.first:
-                    layer.forward = _hand_on
-                    undo.callback(delattr, layer, "forward")
+                    undo.enter_context(standing_in(layer, _hand_on))
                     continue
                 hook = layer.register_forward_pre_hook(border.at(number), with_kwargs=True)
                 undo.callback(hook.remove)
         yield
+
+
+@contextmanager
+def standing_in(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
+    """Have a module do something else; what it did is there again afterwards, another library's wrapper too."""
+    before = vars(module).get("forward")
+    module.forward = forward
+    try:
+        yield
+    finally:
+        if before is None:
+            del module.forward
+        else:
+            module.forward = before
 
 
 def _hand_on(hidden_states: Tensor, *args: Any, **kwargs: Any) -> Tensor:

@@ -28,8 +28,7 @@ Narrow = Callable[[int, Slots], Tensor | None]
 #: Shapes a layer's masked attention logits, (heads, rows, keys from slot 0 on) fp32, before the softmax.
 Reshape = Callable[[int, Tensor], Tensor]
 
-# Query rows per attention call: few enough to skip most of the future, enough for the kernel; a CPU enters it cheaply.
-BLOCK, BLOCK_CPU = 256, 32
+BLOCK = 128  # query rows per attention call: few enough to skip most of the future, enough for the kernel's full speed
 
 
 class StopForward(BaseException):
@@ -38,15 +37,19 @@ class StopForward(BaseException):
 
 @dataclass(eq=False)
 class Block:
-    """Rows `rows` of the queries see keys `keys` through `mask` (rows, keys); None lets all of them through."""
+    """Rows `rows` of the queries see keys `keys`: the first `common` of them all, the others through `mask`.
+
+    The mask is (rows, keys - common) bool; None lets all of them through.
+    """
 
     rows: slice
     keys: slice
+    common: int
     mask: Tensor | None
     _bias: Tensor | None = field(default=None, init=False, repr=False)
 
     def bias(self, dtype: torch.dtype) -> Tensor | None:
-        """The mask as SDPA adds it to logits, (1, 1, rows, keys): made once, where SDPA would in every layer."""
+        """The mask as SDPA adds it to logits, (1, 1, rows, keys - common): made once, not in every layer."""
         if self.mask is not None and self._bias is None:
             self._bias = torch.zeros_like(self.mask, dtype=dtype).masked_fill_(~self.mask, float("-inf"))[None, None]
         return self._bias
@@ -132,12 +135,15 @@ class ForwardPlan:
 
 
 def _blocks(slots: Slots, end: int, window: int | None) -> Iterator[Block]:
-    edges, size = slots.tolist(), BLOCK_CPU if slots.device.type == "cpu" else BLOCK
-    for first in range(0, len(edges), size):
-        rows = slice(first, min(first + size, len(edges)))
+    edges = slots.tolist()
+    for first in range(0, len(edges), BLOCK):
+        rows = slice(first, min(first + BLOCK, len(edges)))
         low = 0 if window is None else max(0, edges[first] - window + 1)
         high = min(edges[rows.stop - 1] + 1, end)
-        yield Block(rows, slice(low, high), visible(slots[rows], low, high, window))
+        # Only a CPU gains by taking them apart; the row's own slot stays, or the rest might show nothing to it.
+        common = edges[first] if slots.device.type == "cpu" and window is None else 0
+        mask = visible(slots[rows], low + common, high, window)
+        yield Block(rows, slice(low, high), common if mask is not None else 0, mask)
 
 
 def visible(slots: Tensor, low: int, high: int, window: int | None) -> Tensor | None:

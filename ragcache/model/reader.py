@@ -22,6 +22,7 @@ from ragcache.model.lock import FairLock
 from ragcache.model.plan import ForwardPlan, Positions, Slots, StopForward
 from ragcache.model.rope import KeyRotator, RopeLayout
 from ragcache.model.runs import lined_up, neighbouring
+from ragcache.model.tiles import tiled
 
 _Answer = TypeVar("_Answer")
 HIDDEN = "hidden"  # the extra that keeps hidden states
@@ -215,7 +216,7 @@ class Reader:
         """Calls of one kind as one forward."""
         ids = [token for call in calls for token in call.token_ids]
         inputs = self._inputs(ids, Positions(torch.cat([call.positions for call in calls])), JointBuffer(calls))
-        with self._lock, self._attention(attention.NAME), ExitStack() as stack:
+        with self._running(len(ids)), ExitStack() as stack:
             for call in calls:
                 stack.enter_context(call.buffer.writing(call.plan))
             if calls[0].keep is None:
@@ -332,7 +333,14 @@ class Reader:
 
     @contextmanager
     def _ready(self, buffer: KVBuffer, plan: ForwardPlan) -> Iterator[None]:
-        with self._lock, self._attention(attention.NAME), buffer.writing(plan), borders(self._stack, plan):
+        with self._running(len(plan.slots)), buffer.writing(plan), borders(self._stack, plan):
+            yield
+
+    @contextmanager
+    def _running(self, rows: int) -> Iterator[None]:
+        """The model with our attention, on a CPU in tiles, for one forward of so many rows."""
+        stack = self._stack if self.device.type == "cpu" else ()
+        with self._lock, self._attention(attention.NAME), tiled(stack, rows):
             yield
 
     @contextmanager

@@ -47,12 +47,15 @@ def test_blocks_cover_every_row_once_and_see_what_the_dense_mask_shows(
 ) -> None:
     slots, end, window = drawn
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan, "BLOCK_CPU", size)
+        patch.setattr(plan, "BLOCK", size)
         blocks = ForwardPlan(slots, end).blocks(window)
     assert [row for block in blocks for row in range(block.rows.start, block.rows.stop)] == list(range(len(slots)))
     seen = torch.zeros(len(slots), end, dtype=torch.bool)
     for block in blocks:
-        seen[block.rows, block.keys] = True if block.mask is None else block.mask
+        visible = seen[block.rows, block.keys]
+        visible[:, : block.common] = True
+        visible[:, block.common :] = True if block.mask is None else block.mask
+        assert block.mask is None or bool(block.mask.any(1).all())  # a softmax over nothing is no number
         bias = block.bias(torch.bfloat16)
         assert bias is block.bias(torch.bfloat16)  # all layers share it
         assert bias is None if block.mask is None else torch.equal(bias[0, 0] == 0, block.mask)  # type: ignore[index]
@@ -69,7 +72,7 @@ def test_blocked_and_scored_attention_equal_dense_attention(drawn: tuple[Slots, 
     )
     collected: list[Tensor] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan, "BLOCK_CPU", 16)
+        patch.setattr(plan, "BLOCK", 16)
         patch.setattr(attention, "EXPLICIT_ROWS", 16)
         blocked = attention._blocked(query, key, value, ForwardPlan(slots, end), 0.3, window)
         asked = ForwardPlan(slots, end, scores={3: collected.append})

@@ -1,0 +1,76 @@
+"""Feed-forward parts in tiles of rows say what they say in one go, and are left as they were."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from conftest import ARCHITECTURES, SIZES, byte_tokenizer, tiny_reader
+from torch import Tensor
+
+from ragcache.model import tiles
+from ragcache.model.plan import ForwardPlan, Positions, Slots
+from ragcache.model.reader import Reader
+
+TOKENS = list(range(60, 160))
+
+
+def logits(reader: Reader) -> Tensor:
+    slots = torch.arange(len(TOKENS))
+    return reader.logits(TOKENS, Positions(slots), reader.buffer(len(TOKENS)), ForwardPlan(Slots(slots), len(TOKENS)))
+
+
+def rows_of(part: torch.nn.Module) -> list[int]:
+    """How many rows each run of a module is given, as they come."""
+    seen: list[int] = []
+    part.register_forward_pre_hook(lambda _, given: seen.append(given[0].shape[1]))
+    return seen
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_tiles_give_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = tiny_reader(name)
+    down = next(m for n, m in reader.model.named_modules() if n.endswith("mlp.down_proj"))
+    whole, seen = logits(reader), rows_of(down)
+    monkeypatch.setattr(tiles, "TILE", 32)
+    assert torch.allclose(logits(reader), whole, atol=1e-5)
+    assert seen == [32, 32, 32, 4]
+    assert not any("forward" in vars(part) for part in reader.model.modules())
+
+
+def test_experts_see_all_rows_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    sizes = {**SIZES, "num_local_experts": 4, "num_experts_per_tok": 2}
+    reader = Reader(AutoModelForCausalLM.from_config(AutoConfig.for_model("mixtral", **sizes)), byte_tokenizer())
+    seen = rows_of(reader.model.model.layers[0].mlp)
+    monkeypatch.setattr(tiles, "TILE", 32)
+    logits(reader)
+    assert seen == [len(TOKENS)]
+
+
+@pytest.mark.parametrize("error", [None, RuntimeError])
+def test_what_another_library_had_put_there_is_there_again(
+    error: type[Exception] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = tiny_reader()
+    part = reader.model.model.layers[1].mlp
+    own: Callable[..., Any] = part.forward
+    calls: list[int] = []
+
+    def wrapped(hidden: Tensor) -> Tensor:
+        calls.append(hidden.shape[1])
+        if error is not None:
+            raise error
+        result: Tensor = own(hidden)
+        return result
+
+    part.forward = wrapped
+    monkeypatch.setattr(tiles, "TILE", 64)
+    if error is None:
+        logits(reader)
+    else:
+        with pytest.raises(error):
+            logits(reader)
+    assert calls == ([64, 36] if error is None else [64])
+    assert part.forward is wrapped
