@@ -114,3 +114,14 @@ def test_narrower_weights_are_the_same_model(reader: Reader, turns: tuple, preci
     expected = reader.stock(joined(turn))[0]
     assert (found - expected).square().mean().sqrt() < 0.2 * expected.std()
     assert torch.corrcoef(torch.stack([found, expected]))[0, 1] > 0.98
+
+
+def test_products_of_pytorchs_in_between_do_no_harm() -> None:
+    """It releases a thread's tile registers, and llama.cpp does not look whether they are still set up."""
+    sizes = {**SIZES, "hidden_size": 256, "intermediate_size": 512, "num_attention_heads": 4}
+    wide = random_reader("qwen2", sizes, dtype=torch.bfloat16, device="cpu")
+    ids = list(range(3, 131))
+    with contexts(wide, "q8_0", 256, threads=2) as (long, _):
+        first = LlamaCold(long).first_token([ids])
+        wide.stock(ids)
+        assert torch.equal(LlamaCold(long).first_token([ids]), first)

@@ -11,7 +11,7 @@ from ragcache.engine import Engine
 from ragcache.errors import InvalidArgument
 from ragcache.evaluate.contenders import Contender
 from ragcache.evaluate.records import Journal
-from ragcache.evaluate.speed import ingestion, throughput
+from ragcache.evaluate.speed import ingestion, machine, throughput
 from ragcache.evaluate.speed.latency import Latency, measure
 from ragcache.evaluate.speed.machine import added, instructions
 from ragcache.evaluate.speed.peers import PrefixCache, SameOrder
@@ -217,6 +217,17 @@ def test_the_machine_is_named() -> None:
         held = torch.ones(8 << 20)
     if most:
         assert held.nbytes // 2 <= most[0] <= 4 * held.nbytes
+
+
+def test_masked_matrix_instructions_are_not_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(machine, "_INFO", tmp_path / "cpuinfo")
+    (tmp_path / "cpuinfo").write_text("flags : avx512_bf16 amx_bf16 amx_int8", encoding="utf-8")
+    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
+    assert machine.matrix_instructions()
+    assert instructions()[1:] == ["avx512_bf16", "amx_bf16", "amx_int8"]
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
+    assert not machine.matrix_instructions()
+    assert instructions()[1:] == ["avx512_bf16"]
 
 
 def test_a_peer_is_timed_without_what_comes_before_and_after() -> None:

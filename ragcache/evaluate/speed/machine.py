@@ -1,5 +1,6 @@
 """What of the machine a time depends on: the processor's instructions, and memory."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,9 +12,20 @@ _INFO, _STATUS = Path("/proc/cpuinfo"), Path("/proc/self/status")
 
 
 def instructions() -> list[str]:
-    """PyTorch's own word for the processor's vector width, and the wider instructions that the processor names."""
+    """PyTorch's own word for the processor's vector width, and the wider instructions that are used.
+
+    Those are what the processor names, without its matrix instructions (AMX) where `ONEDNN_MAX_CPU_ISA` masks them.
+    """
     flags = set(_INFO.read_text(encoding="utf-8").split()) if _INFO.exists() else set()
-    return [torch.backends.cpu.get_cpu_capability(), *(flag for flag in _WIDER if flag in flags)]
+    most = os.environ.get("ONEDNN_MAX_CPU_ISA", "ALL").upper()
+    masked = not ("AMX" in most or most in ("ALL", "DEFAULT"))
+    wider = [flag for flag in _WIDER if flag in flags and not (masked and flag.startswith("amx"))]
+    return [torch.backends.cpu.get_cpu_capability(), *wider]
+
+
+def matrix_instructions() -> bool:
+    """Whether bf16 and int8 matrix products have instructions of their own here (AMX)."""
+    return any(flag.startswith("amx") for flag in instructions())
 
 
 @contextmanager

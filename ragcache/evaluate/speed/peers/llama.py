@@ -7,6 +7,7 @@ where long prompts are prefilled and off where a few tokens follow a long contex
 import ctypes
 import tempfile
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,6 +19,7 @@ import torch
 from torch import Tensor
 
 from ragcache.errors import PeerFailed
+from ragcache.evaluate.speed.machine import matrix_instructions
 from ragcache.evaluate.speed.peers.gguf import Precision, write_gguf
 from ragcache.evaluate.speed.peers.peer import Parts, common_prefix, joined
 from ragcache.model.reader import Reader
@@ -47,9 +49,14 @@ class LlamaModel:
         with needs("ragcache[peers]"):
             import llama_cpp
         self.api: Any = llama_cpp.llama_cpp
+        # Once a thread has set up its tile registers llama.cpp takes them for granted, and PyTorch releases them after
+        # each product of its own: in one thread, llama.cpp's next long prompt would be an illegal instruction.
+        self.thread = ThreadPoolExecutor(1, "llama.cpp")
         _silence(self.api)
         self.api.llama_backend_init()
-        self.handle = self.api.llama_model_load_from_file(str(path).encode(), self.api.llama_model_default_params())
+        given = self.api.llama_model_default_params()
+        given.use_extra_bufts = matrix_instructions()  # masked for PyTorch: then for llama.cpp too
+        self.handle = self.api.llama_model_load_from_file(str(path).encode(), given)
         if not self.handle:
             raise PeerFailed(f"llama.cpp cannot load {path}; was it built for this machine?")
         self.vocabulary: int = self.api.llama_vocab_n_tokens(self.api.llama_model_get_vocab(self.handle))
@@ -57,6 +64,7 @@ class LlamaModel:
     def close(self) -> None:
         """Free what llama.cpp holds; contexts first."""
         self.api.llama_model_free(self.handle)
+        self.thread.shutdown()
 
 
 class LlamaContext:
@@ -80,7 +88,7 @@ class LlamaContext:
     """
 
     def __init__(self, model: LlamaModel, capacity: int, *, threads: int, flash: bool) -> None:
-        self._api, self._vocabulary = model.api, model.vocabulary
+        self._api, self._thread, self._vocabulary = model.api, model.thread, model.vocabulary
         given = self._api.llama_context_default_params()
         given.n_ctx, given.n_batch, given.n_ubatch, given.n_seq_max = capacity, _UBATCH, _UBATCH, 2
         given.n_threads = given.n_threads_batch = threads
@@ -101,7 +109,7 @@ class LlamaContext:
         for first in range(0, len(ids), _UBATCH):
             part = ids[first : first + _UBATCH]
             self._fill(part, start + first, sequence, last=first + len(part) == len(ids))
-            if code := self._api.llama_decode(self._context, self._batch):
+            if code := self._thread.submit(self._api.llama_decode, self._context, self._batch).result():
                 raise PeerFailed(f"llama.cpp could not run {len(part)} tokens at {start + first} (code {code})")
 
     def logits(self) -> Tensor:
