@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ragcache import methods
 from ragcache.assembly import Assembled, Assembly
+from ragcache.breakeven import BreakEven
 from ragcache.chunks import Chunk
 from ragcache.errors import InvalidArgument, MissingEncoding, PromptTooLong
 from ragcache.index import Index
@@ -250,7 +251,7 @@ class Engine:
 
         Contexts are taken from `shared`, and left there for the next question over them.
         """
-        row = methods.find(method or self.method)
+        row, notes = self._worthwhile(methods.find(method or self.method), recompute, chunks)
         budget = row.budget(recompute)
         if written is None and not question.strip():
             raise InvalidArgument(_BLANK)
@@ -279,8 +280,19 @@ class Engine:
 
         work.ms.first_token = work.ms.total = work.now() - began * 1e3
         nominal = None if row.recompute is None else budget
-        report = self._report(row.name, nominal, work, recomputed, written.notes if written else ())
+        notes = (*notes, *written.notes) if written else notes
+        report = self._report(row.name, nominal, work, recomputed, notes)
         return Prefilled(prompt, logits, step, follow, report, recomputed, p)
+
+    def _worthwhile(
+        self, row: Method, recompute: float | None, chunks: Sequence[Chunk]
+    ) -> tuple[Method, tuple[str, ...]]:
+        """The row that answers: full prefill, with a note, where it was measured to be sooner than the one asked."""
+        known = BreakEven.of(self.index, row) if recompute is None else None
+        context = sum(len(chunk.segment) for chunk in chunks)
+        if known is None or context >= known.tokens:
+            return row, ()
+        return methods.find("full"), (known.note(context),)
 
     def _laid_out(
         self,

@@ -21,12 +21,12 @@ FLOORS = [
     ["methods"],
     ["chunks", "remembered"],
     ["index"],
-    ["assembly", "stream", "matching", "collection"],
+    ["assembly", "stream", "matching", "collection", "breakeven"],
     ["written"],
     ["engine"],
     ["retrieve"],
     ["ingest"],
-    ["rag", "doctor"],
+    ["rag", "doctor", "calibrate"],
     ["evaluate", "train"],
 ]
 FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}

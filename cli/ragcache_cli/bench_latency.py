@@ -20,6 +20,9 @@ def latency(
     shape: speed.Shape = "qwen2.5-0.5b",
     context: Annotated[str, typer.Option(metavar="N,N", help="Context lengths in tokens.")] = "4096",
     chunk: Annotated[str, typer.Option(metavar="N,N", help="Tokens of each chunk.")] = "512",
+    chunks: Annotated[
+        str, typer.Option(metavar="N,N", help="Contexts of so many chunks of each size, in place of --context.")
+    ] = "",
     names: Methods = "naive,cacheblend,fusionrag",
     recompute: Budgets = "0.15",
     store: Annotated[str, typer.Option(metavar="A,B", help="Where our KV is: memory, warm or cold files.")] = "warm",
@@ -47,17 +50,19 @@ def latency(
     from ragcache.evaluate.speed.scaling import scaling
     from ragcache.evaluate.speed.shapes import whole
 
-    contexts, sizes, stores = numbers(context, int), numbers(chunk, int), [speed.place(one) for one in split(store)]
-    for length, tokens in product(contexts, sizes):  # what is wrong is to show before the model is made
+    sizes, stores = numbers(chunk, int), [speed.place(one) for one in split(store)]
+    grid = [(count * size, size) for size, count in product(sizes, numbers(chunks, int))] if chunks else None
+    shapes = grid or [*product(numbers(context, int), sizes)]
+    for length, tokens in shapes:  # what is wrong is to show before the model is made
         whole(length, tokens)
     if out is not None:
         check_plotting()
     field = contenders(split(names), numbers(recompute, float), controls=("full",))
     reader = speed.shaped(shape, dtype, device, threads)
-    with progress() as shown, speed.peers(peers, reader, max(contexts) + 512, orders=True) as others:
+    with progress() as shown, speed.peers(peers, reader, max(shapes)[0] + 512, orders=True) as others:
         rows = [
             row
-            for length, tokens in product(contexts, sizes)
+            for length, tokens in shapes
             for number, where in enumerate(stores)
             for row in measure(
                 reader, field, length, chunk=tokens, repeats=repeats, store=where, peers=() if number else others,

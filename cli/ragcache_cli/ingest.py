@@ -13,6 +13,7 @@ from ragcache_cli.options import DEFAULT_INDEX, AsJson, IndexPath, Methods, Mode
 from ragcache_cli.terminal import duration, note, progress, say, say_json, short, size, table
 
 if TYPE_CHECKING:
+    from ragcache.breakeven import BreakEven
     from ragcache.rag import RagCache
     from ragcache.report import IngestPlan, IngestReport
 
@@ -30,6 +31,13 @@ def ingest(
         int | None, typer.Option(metavar="N", min=1, help="Most tokens of a chunk; the index remembers it.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would cost; write nothing.")] = False,
+    calibrate: Annotated[
+        bool,
+        typer.Option(
+            envvar="RAGCACHE_CALIBRATE",
+            help="Measure once on this machine from which context length on reuse pays; shorter ones are prefilled.",
+        ),
+    ] = True,
     as_json: AsJson = False,
 ) -> None:
     """Read documents, split them, and store each chunk's embedding and KV cache.
@@ -53,7 +61,26 @@ def ingest(
             say_json(asdict(plan)) if as_json else _show_plan(plan)
             return
         done = run(rag, paths, method, chunk_tokens)
-        say_json({"index": str(index), "model": rag.reader.name, **asdict(done)}) if as_json else show(done, index)
+        found = _calibrated(rag) if calibrate else None
+        if as_json:
+            least = {"break_even_tokens": None if found is None else found.tokens}
+            say_json({"index": str(index), "model": rag.reader.name, **asdict(done), **least})
+            return
+        if found is not None and found.tokens:
+            note(f"contexts of fewer than {found.tokens:,} tokens will be prefilled: reuse was slower there, here")
+        show(done, index)
+
+
+def _calibrated(rag: "RagCache") -> "BreakEven | None":
+    """Where reuse of the index's method begins to pay here; measured now, with a progress bar, if it never was."""
+    from ragcache.breakeven import BreakEven
+    from ragcache.calibrate import calibrate
+
+    known = BreakEven.of(rag.index, rag.engine.method)
+    if known is not None:
+        return known
+    with progress() as bars:
+        return calibrate(rag.engine, bars)
 
 
 def run(

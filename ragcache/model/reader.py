@@ -312,17 +312,11 @@ class Reader:
         for kv, slot, position in placements:
             deltas[slot - first : slot - first + len(kv)] = position - kv.start
         for slot, kvs in neighbouring(placements):
-            layers = zip(*(kv.layers for kv in kvs), strict=True)
-            buffer.place(slot, [self._joined(parts) for parts in layers])
+            buffer.place(slot, *([part.to(self.device, non_blocking=True) for part in kv.layers] for kv in kvs))
         for start in range(0, len(deltas), _ROTATED):
             part = deltas[start : start + _ROTATED]
             if part.any():
                 self.rotator.rotate(buffer.keys(first + start, first + start + len(part)), part)
-
-    def _joined(self, parts: Sequence[Tensor]) -> Tensor:
-        """K and V of some chunks as those of one, (2, kv_heads, tokens, head_dim), on the model's device."""
-        here = [part.to(self.device, non_blocking=True) for part in parts]
-        return here[0] if len(here) == 1 else torch.cat(here, dim=2)
 
     def _indices(self, numbers: Sequence[int]) -> Tensor:
         return torch.tensor(numbers, device=self.device)

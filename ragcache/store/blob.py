@@ -7,6 +7,7 @@ order, so that a layer is one range of bytes and the whole file one sequential r
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
@@ -225,11 +226,13 @@ def _blob(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> Blob:
     codec = CODECS.get(metadata["codec"])
     if codec is None:
         raise _Refused(f"its codec {metadata['codec'][:20]!r} is unknown")
-    layers = []
-    for number, dtype in enumerate(json.loads(metadata["layers"])):
-        prefix = _layer_prefix(number)
-        parts = {name.removeprefix(prefix): part for name, part in tensors.items() if name.startswith(prefix)}
-        layers.append(codec.decode(parts, _DTYPES[dtype]))
+    parts: defaultdict[str, dict[str, Tensor]] = defaultdict(dict)
+    for name, tensor in tensors.items():
+        parts[name[:_LAYER]][name[_LAYER:]] = tensor
+    layers = [
+        codec.decode(parts[_layer_prefix(number)], _DTYPES[dtype])
+        for number, dtype in enumerate(json.loads(metadata["layers"]))
+    ]
     return Blob(
         key=metadata["key"],
         token_ids=tuple(map(int, json.loads(metadata["token_ids"]))),
@@ -242,6 +245,9 @@ def _blob(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> Blob:
 
 def _layer_prefix(number: int) -> str:
     return f"layer.{number:04d}."
+
+
+_LAYER = len(_layer_prefix(0))
 
 
 def _bytes(tensor: Tensor) -> memoryview:

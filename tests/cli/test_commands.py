@@ -170,3 +170,20 @@ def test_methods_lists_every_row_with_its_choices(run: Run) -> None:
     assert rows["fusionrag"]["encode"] == "Fused(neighbours=10, by='similarity')"
     shown = run("methods").stdout
     assert all(name in shown and row["about"] in " ".join(shown.split()) for name, row in rows.items())
+
+
+def test_ingest_measures_once_how_long_a_context_must_be(
+    run: Run, documents: Path, tmp_path: Path, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ragcache import calibrate
+
+    ratios = iter([1.5, 1.2, 0.9])
+    monkeypatch.setattr(calibrate, "_ratio", lambda *args: next(ratios))
+    arguments = ["ingest", documents, "--index", tmp_path / "index", "--model", checkpoint, "--json"]
+    assert json.loads(run(*arguments).stdout)["break_even_tokens"] is None
+    found = json.loads(run(*arguments, "--calibrate").stdout)["break_even_tokens"]
+    assert found > 0
+    assert json.loads(run(*arguments, "--calibrate").stdout)["break_even_tokens"] == found
+    answer = json.loads(run("ask", "Who leads it?", "--index", tmp_path / "index", "--top-k", 1, "--json").stdout)
+    assert answer["method"] == "full"
+    assert str(found) in answer["notes"][0]

@@ -4,6 +4,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from random import Random
 from statistics import median
 
 from ragcache.chunks import Chunk
@@ -12,6 +13,7 @@ from ragcache.errors import InvalidArgument
 from ragcache.evaluate.asking import Progress, charged, silent
 from ragcache.evaluate.contenders import Contender
 from ragcache.evaluate.speed.clock import milliseconds
+from ragcache.evaluate.speed.machine import give_back
 from ragcache.evaluate.speed.peers import Peer
 from ragcache.evaluate.speed.runners import STORES, Runner, Taken, Turn, lined_up, shuffled, with_full
 from ragcache.evaluate.speed.shapes import CHUNK, filled, question, random_texts, whole
@@ -44,7 +46,8 @@ class Latency:
     ideal_ms : float or None
         An estimate: the FLOPs at full prefill's own speed, and a pass over the weights for every forward.
     memory_mib : float or None
-        Most memory while it answered, over what the process held before; of the host, where it says so.
+        Most memory while it answered for the first time, over what the process held before, with what earlier answers
+        left behind given back; of the host, where it says so.
     context_mib : float
         K and V of the context.
     load_ms, place_ms, select_ms, prefill_ms : float or None
@@ -88,7 +91,7 @@ def measure(
 
     Every turn has another question and its chunks in another order, as far as there are others: what answers from the
     beginning of an earlier prompt finds what a first chunk that comes back leaves it, unless its order is always the
-    same. Peers begin with nothing. Who comes first changes from turn to turn.
+    same. Peers begin with nothing. Who follows whom changes from turn to turn.
 
     Parameters
     ----------
@@ -123,7 +126,7 @@ def measure(
         runners = lined_up(Engine(reader, index), everyone, store, peers)
         taken = _turns(index, runners, chunks, repeats, progress)
         weights = weights_ms(reader, repeats)
-    full = [turn.ms for turn in taken[0]]
+    full = [turn.ms for turn in taken[0][1:]]
     size = context * reader.bytes_per_token / _MIB
     return [
         _latency(context, chunk, store, one, mine, full, weights, size)
@@ -153,15 +156,15 @@ def weights_ms(reader: Reader, repeats: int) -> float:
 def _turns(
     index: Index, runners: Sequence[Runner], chunks: Sequence[Chunk], repeats: int, progress: Progress
 ) -> list[list[Taken]]:
-    """Everybody's turns, in rotating order, behind a round to warm up."""
+    """Everybody's turns, in ever other orders; the first one warms up, and is there for its memory only."""
     taken: list[list[Taken]] = [[] for _ in runners]
-    for turn in range(-1, repeats):
-        prompt = Turn.of(index, question(index, turn + 1), shuffled(chunks, turn + 1))
-        for number in range(turn, turn + len(runners)):
-            found = runners[number % len(runners)].run(prompt)
-            if turn >= 0:
-                taken[number % len(runners)].append(found)
-        progress("measure", turn + 1, repeats)
+    for turn in range(repeats + 1):
+        prompt = Turn.of(index, question(index, turn), shuffled(chunks, turn))
+        for number in Random(turn).sample(range(len(runners)), len(runners)):
+            if turn == 0:
+                give_back()
+            taken[number].append(runners[number].run(prompt))
+        progress("measure", turn, repeats)
     return taken
 
 
@@ -170,11 +173,12 @@ def _latency(
     chunk: int,
     store: str,
     one: Runner,
-    taken: Sequence[Taken],
+    turns: Sequence[Taken],
     full: Sequence[float],
     weights: float,
     size: float,
 ) -> Latency:
+    first, *taken = turns
     times = [turn.ms for turn in taken]
     speedups = [other / mine for other, mine in zip(full, times, strict=True)]
     reports = [turn.report for turn in taken if turn.report is not None]
@@ -185,10 +189,9 @@ def _latency(
     ideal = None
     if flops is not None and passes is not None:  # full prefill's own time has its pass over the weights in it
         ideal = median(full) if one.method == "full" else flops * median(full) + passes * weights
-    peaks = [turn.peak for turn in taken if turn.peak is not None]
     return Latency(
         context, chunk, one.method, one.recompute, store if report else None,
         charged(report) if report else None, flops,
         median(times), min(times), max(times), median(speedups), min(speedups), max(speedups), ideal,
-        max(peaks) / _MIB if peaks else None, size, *stages,
+        None if first.peak is None else first.peak / _MIB, size, *stages,
     )  # fmt: skip

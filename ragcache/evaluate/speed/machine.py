@@ -1,5 +1,6 @@
 """What of the machine a time depends on: the processor's instructions, and memory."""
 
+import ctypes
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -26,6 +27,12 @@ def instructions() -> list[str]:
 def matrix_instructions() -> bool:
     """Whether bf16 and int8 matrix products have instructions of their own here (AMX)."""
     return any(flag.startswith("amx") for flag in instructions())
+
+
+def give_back() -> None:
+    """Have the allocator return to the system what is no longer in use, where it can."""
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 @contextmanager
