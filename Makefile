@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 EXTRAS := offline,langchain,llama-index,bench,dev
 
-.PHONY: setup demo test check gpu-check reader bench bench-quality bench-quality-quick bench-default bench-rows docs
+.PHONY: setup demo test check gpu-check reader bench bench-quality bench-quality-quick bench-default bench-rows bench-speed bench-peers docs
 .DEFAULT_GOAL := setup
 
 setup: $(READY)
@@ -67,12 +67,30 @@ bench-rows: $(READY)
 		--tasks sections,pronouns,labels,units,facts,needles,twohop,tracking,exceptions,corpus-section --n 50 --seed 7 \
 		--workers 2 --out docs/benchmarks/rows-findings-reader.json
 
-# The committed figures of the bundled reader.
-bench: $(READY) bench-quality bench-default bench-rows
+# Times at the 0.5B shape, which want the machine to themselves.
+SPEED := HF_HUB_OFFLINE=1 $(BIN)/ragcache bench
+TIMED := naive,fusionrag,prophetkv,cacheblend,epic
+bench-speed: $(READY)
+	$(SPEED) latency --context 4096,8192 --methods $(TIMED) --recompute 0.05,0.15,0.30 --peers prefix-cache \
+		--out docs/benchmarks/latency-qwen2.5-0.5b.json
+	$(SPEED) latency --context 1024,2048,4096,8192,16384 --methods naive,fusionrag \
+		--out docs/benchmarks/growth-qwen2.5-0.5b.json
+	$(SPEED) trace --methods naive,fusionrag --out docs/benchmarks/trace-qwen2.5-0.5b.json
+	$(SPEED) throughput --method fusionrag --tokens 1,16 --out docs/benchmarks/throughput-qwen2.5-0.5b.json
+	$(SPEED) latency --chunk 32,64,128,256,512 --chunks 1,2,4,8,16 --methods auto --recompute 0 \
+		--out docs/benchmarks/grid-qwen2.5-0.5b.json
+	$(SPEED) ingestion --out docs/benchmarks/ingestion-qwen2.5-0.5b.json
+
+# The same with llama.cpp beside it, which is compiled first.
+bench-peers: $(READY)
+	$(BIN)/pip install -c constraints.txt -e '.[peers]'
+	$(SPEED) latency --context 4096 --methods naive,fusionrag --peers prefix-cache,llama.cpp:q8_0 \
+		--out docs/benchmarks/peers-qwen2.5-0.5b.json
+
+# The committed figures.
+bench: $(READY) bench-quality bench-default bench-rows bench-speed
 	HF_HUB_OFFLINE=1 $(BIN)/ragcache bench corpus --methods full,naive,cacheblend,fusionrag,prophetkv --budgets 0.30 --threads 1 \
 		--out docs/benchmarks/corpus-reader.json
-	HF_HUB_OFFLINE=1 $(BIN)/ragcache bench latency --shape qwen2.5-0.5b --context 4096,8192 --methods naive,fusionrag --threads 2 \
-		--out docs/benchmarks/latency-qwen2.5-0.5b.json
 
 docs: $(READY)
 	$(BIN)/python -m ragcache_cli.docs > docs/cli.md

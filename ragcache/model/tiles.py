@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ragcache.model.borders import standing_in
 
-TILE = 256  # rows: enough for full speed of the products, few enough that the allocator keeps the memory
+TILE = 512  # rows at most: enough for full speed of the products, few enough that the allocator keeps the memory
 
 
 @contextmanager
@@ -37,8 +37,6 @@ def tiled(layers: Iterable[nn.Module], rows: int) -> Iterator[None]:
 
 
 def _in_tiles(forward: Callable[[Tensor], Tensor], hidden: Tensor) -> Tensor:
-    """The same of (1, rows, width) hidden states."""
-    out = torch.empty_like(hidden)
-    for first in range(0, hidden.shape[1], TILE):
-        out[:, first : first + TILE] = forward(hidden[:, first : first + TILE])
-    return out
+    """The same of (1, rows, width) hidden states, in tiles of about a size: a short one would be a slow one."""
+    tiles = hidden.tensor_split(-(-hidden.shape[1] // TILE), dim=1)
+    return torch.cat([forward(tile) for tile in tiles], dim=1)
