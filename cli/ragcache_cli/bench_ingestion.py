@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from ragcache_cli import bench_speed as speed
-from ragcache_cli.bench_options import Threads, show
+from ragcache_cli.bench_options import Threads
 from ragcache_cli.options import AsJson
 from ragcache_cli.terminal import progress
 
@@ -31,6 +31,4 @@ def ingestion(
     reader = speed.shaped(shape, dtype, device, threads)
     with progress() as shown:
         rows = measure(reader, chunks=chunks, words=words, repeats=repeats, progress=shown)
-    content = {"meta": speed.about(reader, shape=shape), "rows": [vars(row) for row in rows]}
-    speed.keep(out, content, _ROW)
-    show(content, _ROW, as_json=as_json)
+    speed.finish(reader, rows, _ROW, out, as_json=as_json, shape=shape, repeats=repeats)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ragcache_cli import bench_speed as speed
-from ragcache_cli.bench_options import Budgets, Methods, Threads, numbers, show, split
+from ragcache_cli.bench_options import Budgets, Methods, Threads, numbers, split
 from ragcache_cli.options import AsJson
 from ragcache_cli.terminal import progress
 
@@ -69,11 +69,9 @@ def latency(
                 progress=lambda stage, done, total, length=length: shown(f"{length:,}: {stage}", done, total),  # type: ignore[misc]
             )
         ]  # fmt: skip
-    about = speed.about(reader, shape=shape, repeats=repeats, stores=stores)
-    content = {"meta": about, "rows": [vars(row) for row in rows], "scaling": [vars(row) for row in scaling(rows)]}
-    speed.keep(out, content, _ROW)
+    growth = {"scaling": [vars(row) for row in scaling(rows)]}
+    speed.finish(reader, rows, _ROW, out, as_json=as_json, more=growth, shape=shape, repeats=repeats, stores=stores)
     if out is not None:
         from ragcache.evaluate.pages.times import draw_times
 
         draw_times(out.with_suffix(".png"), rows)
-    show(content, _ROW, as_json=as_json)

@@ -1,13 +1,13 @@
 """What the commands share that time shapes with random weights: the reader, the peers, and how results are written."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragcache_cli.bench_options import known, split, use_threads, write
+from ragcache_cli.bench_options import known, show, split, use_threads, write
 
 if TYPE_CHECKING:
     from ragcache.evaluate.speed.peers import Peer
@@ -87,20 +87,25 @@ def peers(names: str, reader: "Reader", capacity: int, *, orders: bool) -> "Iter
         yield found
 
 
-def about(reader: "Reader", **given: Any) -> dict[str, Any]:
-    """A run's meta."""
+def finish(
+    reader: "Reader",
+    rows: Sequence[Any],
+    columns: Sequence[str],
+    out: Path | None,
+    *,
+    as_json: bool,
+    more: Mapping[str, Any] | None = None,
+    **given: Any,
+) -> None:
+    """Print a run's rows, and write them as JSON with a table beside it; its meta says what was `given`."""
     from ragcache.evaluate import report
+    from ragcache.evaluate.markdown import made_by, table
     from ragcache.evaluate.speed.machine import instructions
 
-    return report.meta(**report.about_reader(reader), instructions=instructions(), **given)
-
-
-def keep(out: Path | None, content: dict[str, Any], columns: Sequence[str]) -> None:
-    """Write a result as JSON, and a table beside it."""
-    from ragcache.evaluate.markdown import made_by, table
-
-    if out is None:
-        return
-    write(out, content)
-    lines = [[row[name] for name in columns] for row in content["rows"]]
-    out.with_suffix(".md").write_text(f"{made_by(content['meta'])}\n{table(columns, lines)}", encoding="utf-8")
+    meta = report.meta(**report.about_reader(reader), instructions=instructions(), **given)
+    content = {"meta": meta, "rows": [vars(row) for row in rows], **(more or {})}
+    if out is not None:
+        write(out, content)
+        lines = [[row[name] for name in columns] for row in content["rows"]]
+        out.with_suffix(".md").write_text(f"{made_by(meta)}\n{table(columns, lines)}", encoding="utf-8")
+    show(content, columns, as_json=as_json)

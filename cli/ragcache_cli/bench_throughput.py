@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from ragcache_cli import bench_speed as speed
-from ragcache_cli.bench_options import Budgets, Methods, Threads, numbers, show, split
+from ragcache_cli.bench_options import Budgets, Methods, Threads, numbers, split
 from ragcache_cli.options import AsJson
 from ragcache_cli.terminal import progress
 
@@ -52,6 +52,4 @@ def throughput(
                 ),
             )
         ]  # fmt: skip
-    content = {"meta": speed.about(reader, shape=shape, store=store), "rows": [vars(row) for row in rows]}
-    speed.keep(out, content, _ROW)
-    show(content, _ROW, as_json=as_json)
+    speed.finish(reader, rows, _ROW, out, as_json=as_json, shape=shape, repeats=repeats, store=store)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ragcache_cli import bench_speed as speed
-from ragcache_cli.bench_options import Budgets, Methods, Seed, Threads, numbers, show, split
+from ragcache_cli.bench_options import Budgets, Methods, Seed, Threads, numbers, split
 from ragcache_cli.options import AsJson
 from ragcache_cli.terminal import progress
 
@@ -49,7 +49,4 @@ def trace(
     journal = Journal(out.with_suffix(".jsonl"))
     with progress() as shown, speed.peers(peers, reader, chunks * tokens + 512, orders=False) as others:
         rows = replay(reader, field, asked, journal, store=store, peers=others, progress=shown)
-    about = speed.about(reader, shape=shape, trace=vars(asked), store=store)
-    content = {"meta": about, "rows": [vars(row) for row in rows]}
-    speed.keep(out, content, _ROW)
-    show(content, _ROW, as_json=as_json)
+    speed.finish(reader, rows, _ROW, out, as_json=as_json, shape=shape, trace=vars(asked), store=store)

@@ -15,6 +15,7 @@ from ragcache.evaluate.speed import ingestion, machine, throughput
 from ragcache.evaluate.speed.latency import Latency, measure
 from ragcache.evaluate.speed.machine import added, instructions
 from ragcache.evaluate.speed.peers import PrefixCache, SameOrder
+from ragcache.evaluate.speed.peers.prefix_cache import LEAST
 from ragcache.evaluate.speed.runners import Turn, drop_pages, other, own, shuffled
 from ragcache.evaluate.speed.scaling import scaling
 from ragcache.evaluate.speed.shapes import CHUNK, filled, question, random_reader, random_texts, whole
@@ -74,7 +75,7 @@ def test_a_prefix_cache_gives_what_full_prefill_gives(
         del reader.stock  # type: ignore[method-assign]
     whole = len([token for part in turns[1][0].parts for token in part])
     assert seen[0] == whole
-    assert all(count < whole for count in seen[1:])  # the system prefix at least
+    assert all(count == whole or count <= (1 - LEAST) * whole for count in seen[1:])  # a short beginning costs more
     if ordered:
         assert all(count <= len(turns[1][0].parts[-1]) for count in seen[1:])  # nothing but the question
 

@@ -10,10 +10,14 @@ from transformers import DynamicCache
 from ragcache.evaluate.speed.peers.peer import Parts, common_prefix, joined
 from ragcache.model.reader import Reader
 
+# Behind anything cached transformers' attention takes a mask over all keys, which is slower than none: a beginning
+# shorter than this share of the prompt would cost more than it saves.
+LEAST = 1 / 3
+
 
 @dataclass
 class PrefixCache:
-    """Keeps the KV of every prompt, and prefills what lies behind the longest beginning that it knows.
+    """Keeps the KV of every prompt, and prefills what lies behind the longest beginning it knows, if that is worth it.
 
     Attributes
     ----------
@@ -38,7 +42,7 @@ class PrefixCache:
         ids = joined(parts)
         found = [(common_prefix(ids, known), kept) for known, kept in self._known]
         best, kept = max(found, key=lambda pair: pair[0], default=(0, None))
-        length = min(best, len(ids) - 1)  # the last token is run anyway, for its logits
+        length = min(best, len(ids) - 1) if best >= LEAST * len(ids) else 0  # the last token is run anyway
         logits, cache = self.reader.stock(ids[length:], _beginning(kept, length) if length else None)
         self._known.append((ids, cache))
         return logits
