@@ -87,7 +87,7 @@ bench-peers: $(READY)
 	$(SPEED) latency --context 4096 --methods naive,fusionrag --peers prefix-cache,llama.cpp:q8_0 \
 		--out docs/benchmarks/peers-qwen2.5-0.5b.json
 
-# The committed figures.
+# The committed figures, but for those of `bench-peers`.
 bench: $(READY) bench-quality bench-default bench-rows bench-speed
 	HF_HUB_OFFLINE=1 $(BIN)/ragcache bench corpus --methods full,naive,cacheblend,fusionrag,prophetkv --budgets 0.30 --threads 1 \
 		--out docs/benchmarks/corpus-reader.json

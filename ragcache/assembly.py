@@ -85,6 +85,9 @@ class Assembly:
             slots, starts = self.prompt.slots, self.prompt.starts
             kvs = [(one.kv, slots[number], starts[number]) for number, one in self.found.items() if one.kv is not None]
             self.reader.place_all(buffer, kvs)
+        # Held on to, what was loaded would take as much memory as the buffer for as long as the answer takes.
+        for number, one in self.found.items():
+            self.found[number] = replace(one, kv=None if one.kv is None else one.kv.placed())
         return buffer
 
     def _copied(self, encoder: Encoder, room: int, shared: dict[Hashable, Assembled]) -> KVBuffer:

@@ -1,26 +1,25 @@
 """Where reuse begins to pay: an index's own method timed against full prefill, over ever more of its own chunks."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from itertools import accumulate
 from statistics import median
 
-from ragcache.breakeven import BreakEven, machine
+from ragcache.breakeven import BreakEven
 from ragcache.chunks import Chunk
 from ragcache.engine import Engine
-from ragcache.methods import Method, find
 
 _QUESTION = "Which of these notes says when, by whom and why it was decided?"
-_MOST = 16  # chunks
+_MOST, _MOST_TOKENS = 16, 8192  # chunks, and tokens of them: full prefill reads them too, several times
+_ROOM = 256  # tokens of a prompt beside its chunks
 
 Progress = Callable[[str, int, int], None]
 
 
 def calibrate(engine: Engine, progress: Progress | None = None, *, repeats: int = 3) -> BreakEven | None:
-    """Time the engine's method and full prefill on 1, 2, 4, 8 and 16 chunks, and have the index remember what it found.
+    """Time the engine's method and full prefill on 1, 2, 4, 8 and 16 chunks, and have the index remember the outcome.
 
-    From then on the engine prefills contexts shorter than the break-even, and its reports say so. Nothing but the
-    method's own default share is measured, so that a share that is asked for is never put aside. It ends as soon as
-    reuse has won twice in a row.
+    From then on the engine prefills contexts up to the break-even where no method and no share is named, and its
+    reports say so. KV is read from its files each time. It ends as soon as reuse has won twice in a row.
 
     Parameters
     ----------
@@ -34,7 +33,7 @@ def calibrate(engine: Engine, progress: Progress | None = None, *, repeats: int 
     Returns
     -------
     BreakEven or None
-        None where there is nothing to measure: no chunks, or a method that is full prefill.
+        None where there is nothing to measure: no chunks that fit, or a method that is full prefill.
 
     Raises
     ------
@@ -42,39 +41,37 @@ def calibrate(engine: Engine, progress: Progress | None = None, *, repeats: int 
         If the index lacks what the method loads.
     """
     row, index = engine.method, engine.index
-    ids = [one.id for one in index.catalog.all_chunks()[:_MOST]]
-    if row.encode is None or not ids:
+    chunks = index.chunks([one.id for one in index.catalog.all_chunks()[:_MOST]])
+    sizes = list(accumulate(len(chunk.segment) for chunk in chunks))
+    most = sum(size <= min(_MOST_TOKENS, engine.reader.limit - _ROOM) for size in sizes)
+    if row.encode is None or not most:
         return None
     engine.check_encoding(row)
-    chunks, won, tokens, done = index.chunks(ids), 0, 0, 0
-    counts = sorted({min(1 << power, len(ids)) for power in range(_MOST.bit_length())})
-    for done, count in enumerate(counts):
-        if won == 2:
-            break
-        if progress is not None:
-            progress("calibrate", done, len(counts))
-        if _ratio(engine, row, chunks[:count], repeats) <= 1:
-            won += 1
-        else:
-            won, tokens = 0, _size(chunks[:count]) + 1
-    if progress is not None:
-        progress("calibrate", len(counts), len(counts))
-    found = BreakEven(row.name, machine(engine.reader), tokens)
-    found.keep(index)
+    counts = sorted({min(1 << power, most) for power in range(_MOST.bit_length())})
+    won, lost, done = 0, 0, 0
+    while done < len(counts) and won < 2:
+        _tell(progress, done, len(counts))
+        slower = _ratio(engine, chunks[: counts[done]], repeats) > 1
+        won, lost = (0, sizes[counts[done] - 1]) if slower else (won + 1, lost)
+        done += 1
+    _tell(progress, len(counts), len(counts))
+    found = BreakEven(lost, sizes[counts[done - 1] - 1])
+    found.keep(index, row)
     return found
 
 
-def _ratio(engine: Engine, row: Method, chunks: Sequence[Chunk], repeats: int) -> float:
-    """Time to the first token of a method over full prefill's, in turns."""
-    # Another name: what was measured before must not have it prefilled.
-    rows = replace(row, name=f"{row.name}, calibrated"), find("full")
+def _ratio(engine: Engine, chunks: Sequence[Chunk], repeats: int) -> float:
+    """Time to the first token of the engine's method over full prefill's, taking turns at being first."""
     ratios = []
-    for turn in range(-1, repeats):
-        own, full = (engine.prefill(_QUESTION, chunks, method=one).report.ms.first_token for one in rows)
-        if turn >= 0:
-            ratios.append(own / full)
-    return median(ratios)
+    for turn in range(repeats + 1):
+        taken = {}
+        for method in (engine.method, "full") if turn % 2 else ("full", engine.method):
+            engine.index.release()  # a question usually finds its chunks in files
+            taken[method] = engine.prefill(_QUESTION, chunks, method=method).report.ms.first_token
+        ratios.append(taken[engine.method] / taken["full"])
+    return median(ratios[1:])
 
 
-def _size(chunks: Sequence[Chunk]) -> int:
-    return sum(len(chunk.segment) for chunk in chunks)
+def _tell(progress: Progress | None, done: int, total: int) -> None:
+    if progress is not None:
+        progress("calibrate", done, total)

@@ -149,9 +149,8 @@ class Engine:
         if history:
             if not question.strip():
                 raise InvalidArgument(_BLANK)
-            row = methods.find(method or self.method)
             prompt = asked(question, known, history)
-            return self._continued(prompt, row, recompute, sampling or Sampling(), question, drafts)
+            return self._continued(prompt, method, recompute, sampling or Sampling(), question, drafts)
         return self._streamed(question, known, method, recompute, sampling, drafts)
 
     def _known(self, chunks: Sequence[Chunk | str]) -> list[Chunk]:
@@ -170,9 +169,12 @@ class Engine:
         """A prompt of the house's own, prefilled and ready to be answered."""
         sampling = sampling or Sampling()
         began = time.perf_counter()
+        # Questions that are answered at once gain more by what they share.
+        method, notes = self._worthwhile(method, recompute, chunks) if shared is None else (method, ())
         prefilled = self.prefill(
-            question, chunks, method=method, recompute=recompute, max_new_tokens=sampling.max_new_tokens, shared=shared
-        )
+            question, chunks, method=method, recompute=recompute, max_new_tokens=sampling.max_new_tokens,
+            shared=shared, notes=notes,
+        )  # fmt: skip
         return Stream(self.reader, question, chunks, prefilled, sampling, began, drafts)
 
     def complete(
@@ -204,13 +206,12 @@ class Engine:
         UnsupportedModel
             If the model's chat template refuses the messages.
         """
-        row = methods.find(method or self.method)
-        return self._continued(prompt, row, recompute, sampling or Sampling())
+        return self._continued(prompt, method, recompute, sampling or Sampling())
 
     def _continued(
         self,
         prompt: str | Sequence[Message],
-        row: Method,
+        method: str | Method | None,
         recompute: float | None,
         sampling: Sampling,
         question: str | None = None,
@@ -218,12 +219,14 @@ class Engine:
     ) -> Stream:
         """A prompt's continuation, which answers the question named, or else whatever its last words are."""
         began = time.perf_counter()
-        self.check_encoding(row)
+        self.check_encoding(methods.find(method or self.method))
         written = self._matcher.read(prompt)
         chunks, taken = written.chunks, (time.perf_counter() - began) * 1e3
+        method, notes = self._worthwhile(method, recompute, chunks)
         prefilled = self.prefill(
-            "", chunks, method=row, recompute=recompute, max_new_tokens=sampling.max_new_tokens, written=written
-        )
+            "", chunks, method=method, recompute=recompute, max_new_tokens=sampling.max_new_tokens,
+            written=written, notes=notes,
+        )  # fmt: skip
         ms = prefilled.report.ms
         ms.match, ms.first_token, ms.total = taken, ms.first_token + taken, ms.total + taken
         return Stream(self.reader, question or written.question, chunks, prefilled, sampling, began, drafts)
@@ -246,12 +249,13 @@ class Engine:
         max_new_tokens: int = 1,
         written: Written | None = None,
         shared: dict[Hashable, Assembled] | None = None,
+        notes: Sequence[str] = (),
     ) -> Prefilled:
         """Everything up to the first token's logits; of a prompt that was written elsewhere, if one is given.
 
-        Contexts are taken from `shared`, and left there for the next question over them.
+        Contexts are taken from `shared`, and left there for the next question over them. The report has `notes` on it.
         """
-        row, notes = self._worthwhile(methods.find(method or self.method), recompute, chunks)
+        row = methods.find(method or self.method)
         budget = row.budget(recompute)
         if written is None and not question.strip():
             raise InvalidArgument(_BLANK)
@@ -277,22 +281,21 @@ class Engine:
             recomputed[rows] = True
             ahead = Ahead(p, logits)
             step, follow = ahead.step, ahead.follow
-
         work.ms.first_token = work.ms.total = work.now() - began * 1e3
         nominal = None if row.recompute is None else budget
-        notes = (*notes, *written.notes) if written else notes
-        report = self._report(row.name, nominal, work, recomputed, notes)
+        report = self._report(row.name, nominal, work, recomputed, (*notes, *(written.notes if written else ())))
         return Prefilled(prompt, logits, step, follow, report, recomputed, p)
 
     def _worthwhile(
-        self, row: Method, recompute: float | None, chunks: Sequence[Chunk]
-    ) -> tuple[Method, tuple[str, ...]]:
-        """The row that answers: full prefill, with a note, where it was measured to be sooner than the one asked."""
-        known = BreakEven.of(self.index, row) if recompute is None else None
-        context = sum(len(chunk.segment) for chunk in chunks)
-        if known is None or context >= known.tokens:
-            return row, ()
-        return methods.find("full"), (known.note(context),)
+        self, method: str | Method | None, recompute: float | None, chunks: Sequence[Chunk]
+    ) -> tuple[str | Method | None, tuple[str, ...]]:
+        """The method that answers: where none is named, full prefill, with a note, if it was measured to be sooner."""
+        if method is not None or recompute is not None or not chunks:
+            return method, ()
+        known, context = BreakEven.of(self.index, self.method), sum(len(chunk.segment) for chunk in chunks)
+        if known is None or context > known.tokens:
+            return None, ()
+        return "full", (known.note(context),)
 
     def _laid_out(
         self,

@@ -93,6 +93,10 @@ class Index:
         """Close the catalogue."""
         self.catalog.close()
 
+    def release(self) -> None:
+        """Let go of the KV that is held in memory; files have it."""
+        self._memory.clear()
+
     def __enter__(self) -> Self:
         return self
 

@@ -214,7 +214,7 @@ class RagCache:
         row = methods.find(method or self.method)
         chunks, taken = self._retrieve(question, top_k, row, history)
         answer = self.engine.answer(
-            question, chunks, method=row, recompute=recompute, sampling=sampling, history=history, compare=compare
+            question, chunks, method=method, recompute=recompute, sampling=sampling, history=history, compare=compare
         )
         _add_retrieval(answer, taken)
         return answer
@@ -233,7 +233,7 @@ class RagCache:
         row = methods.find(method or self.method)
         chunks, taken = self._retrieve(question, top_k, row, history)
         stream = self.engine.stream(
-            question, chunks, method=row, recompute=recompute, sampling=sampling, history=history
+            question, chunks, method=method, recompute=recompute, sampling=sampling, history=history
         )
         stream.report.ms.retrieve = taken
         return stream

@@ -17,9 +17,10 @@ from ragcache.engine import Engine
 from ragcache.errors import PromptTooLong
 from ragcache.index import Index
 from ragcache.methods import METHODS
-from ragcache.model.buffer import KVBuffer
+from ragcache.model.buffer import ChunkKV, KVBuffer
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
+from ragcache.store.memory import MemoryTier
 
 ALL = [(name, None) for name in METHODS] + [("prophetkv", 0.5), ("cacheblend", 1.0), ("random", 0.3)]
 QUESTIONS = ("What colour is the bridge?", "Why?", "Who counts the boats, and how often does he do so?")
@@ -142,3 +143,23 @@ def test_memory_goes_with_the_answer(
         engine.answer("Why?", chunks, **how)
     assert buffers or name == "full"
     assert [ref for ref in buffers if ref() is not None] == []
+
+
+@pytest.mark.parametrize("name", ["naive", "fusionrag", "cacheblend-v"])
+def test_what_was_loaded_goes_once_it_is_placed(stage: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or a context would be in memory twice for as long as its answer takes."""
+    engine, chunks = stage
+    loaded: list[weakref.ref[ChunkKV]] = []
+    known, place = {chunk.segment.token_ids for chunk in chunks}, Reader.place_all
+
+    def watched(self: Reader, buffer: KVBuffer, placements: Any) -> None:
+        loaded.extend(weakref.ref(kv) for kv, _, _ in placements if kv.token_ids in known)
+        place(self, buffer, placements)
+
+    monkeypatch.setattr(Reader, "place_all", watched)
+    monkeypatch.setattr(engine.index, "_memory", MemoryTier(0))
+    ready = engine.prefill("Why?", chunks, method=name)
+    assert loaded
+    assert [ref for ref in loaded if ref() is not None] == []
+    assert ready.passed is not None
+    assert all(kv.layers == () and len(kv) for kv in ready.passed.placed.values())

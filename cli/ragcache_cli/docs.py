@@ -63,7 +63,7 @@ def _section(path: str, command: Any) -> Iterator[str]:
 def _spelled(param: Any) -> str:
     if param.param_type_name == "argument":
         return _metavar(param)
-    names = ", ".join(param.opts)
+    names = ", ".join([*param.opts, *param.secondary_opts])
     return names if param.is_flag else f"{names} {_metavar(param)}"
 
 

@@ -61,26 +61,30 @@ def ingest(
             say_json(asdict(plan)) if as_json else _show_plan(plan)
             return
         done = run(rag, paths, method, chunk_tokens)
-        found = _calibrated(rag) if calibrate else None
+        found = _break_even(rag, measure=calibrate)
         if as_json:
-            least = {"break_even_tokens": None if found is None else found.tokens}
-            say_json({"index": str(index), "model": rag.reader.name, **asdict(done), **least})
+            tokens = {"break_even_tokens": None if found is None else found.tokens}
+            say_json({"index": str(index), "model": rag.reader.name, **asdict(done), **tokens})
             return
         if found is not None and found.tokens:
-            note(f"contexts of fewer than {found.tokens:,} tokens will be prefilled: reuse was slower there, here")
+            note(f"contexts of up to {found.tokens:,} tokens are prefilled, since reuse was slower on this machine")
         show(done, index)
 
 
-def _calibrated(rag: "RagCache") -> "BreakEven | None":
-    """Where reuse of the index's method begins to pay here; measured now, with a progress bar, if it never was."""
+def _break_even(rag: "RagCache", *, measure: bool) -> "BreakEven | None":
+    """Where reuse of the index's method begins to pay here; measured now if it never was, or not far enough."""
     from ragcache.breakeven import BreakEven
     from ragcache.calibrate import calibrate
+    from ragcache.errors import MissingEncoding
 
     known = BreakEven.of(rag.index, rag.engine.method)
-    if known is not None:
+    if not measure or (known is not None and known.reached):
         return known
-    with progress() as bars:
-        return calibrate(rag.engine, bars)
+    try:
+        with progress() as bars:
+            return calibrate(rag.engine, bars)
+    except MissingEncoding:  # other methods were asked for
+        return known
 
 
 def run(

@@ -85,6 +85,7 @@ def attended(
     query: Tensor, key: Tensor, value: Tensor, plan: ForwardPlan, layer: int, scale: float, window: int | None
 ) -> Tensor:
     """Attention of rows that may all see the first key. Returns (1, heads, rows, head_dim)."""
+    window = None if window is not None and window >= key.shape[2] else window
     if layer not in plan.scores and plan.reshape is None:
         return _blocked(query, key, value, plan, scale, window)
     return _explicit(query, key, value, plan, layer, scale, window)
@@ -95,7 +96,7 @@ def _blocked(
 ) -> Tensor:
     """Attention over row blocks; each sees the keys up to its last row. Returns (1, heads, rows, head_dim)."""
     rows, keys = query.shape[2], key.shape[2]
-    if rows == keys == plan.end and rows > 1 and (window is None or keys <= window):
+    if rows == keys == plan.end and rows > 1 and window is None:
         return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale, enable_gqa=True)
     if rows == 1 and (one := plan.blocks(window)[0]).mask is None:
         return _single(query, key[:, :, one.keys], value[:, :, one.keys], scale)
@@ -127,9 +128,9 @@ def _parted(query: Tensor, key: Tensor, value: Tensor, block: Block, scale: floa
     )  # (1, heads, rows, head_dim), (1, heads, rows) log-sum-exp
     grouped = query.reshape(1, key.shape[1], -1, query.shape[3])  # (1, kv_heads, group * rows, head_dim)
     front, front_sum = flash(grouped, key[:, :, :common], value[:, :, :common], scale=scale)
-    share = (front_sum.reshape(tail_sum.shape) - tail_sum).sigmoid_()[..., None]  # (1, heads, rows, 1)
-    whole: Tensor = tail.lerp(front.reshape(tail.shape), share.to(tail.dtype))
-    return whole
+    share = (front_sum.reshape(tail_sum.shape) - tail_sum).sigmoid_()[..., None]  # (1, heads, rows, 1) fp32
+    whole: Tensor = tail.to(share.dtype).lerp(front.reshape(tail.shape).to(share.dtype), share)
+    return whole.to(query.dtype)
 
 
 def _single(query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
@@ -158,7 +159,8 @@ def _explicit(
         grouped = rows.reshape(kv_heads, -1, rows.shape[2])  # (kv_heads, group * rows, head_dim)
         logits = (grouped @ key[0].transpose(1, 2)).float().mul_(scale)  # (kv_heads, group * rows, keys)
         logits = logits.view(heads, count, keys)  # (heads, rows, keys)
-        seen = 0 if window is not None else int(plan.slots[first])  # keys that all of these rows see
+        # Keys that all of these rows see; an accelerator would have to be waited for.
+        seen = int(plan.slots[first]) if window is None and key.device.type == "cpu" else 0
         mask = visible(plan.slots[first : first + EXPLICIT_ROWS], seen, keys, window)  # (rows, keys - seen)
         if mask is not None:
             logits[..., seen:].masked_fill_(~mask, float("-inf"))

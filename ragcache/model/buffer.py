@@ -7,7 +7,7 @@ which is the very object that the attention function receives.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -46,6 +46,10 @@ class ChunkKV:
         layers = tuple(layer[:, :, :tokens] for layer in self.layers)
         extras = {name: extra[:tokens] for name, extra in self.extras.items()}
         return ChunkKV(layers, self.start, self.token_ids[:tokens], extras)
+
+    def placed(self) -> "ChunkKV":
+        """What is left to be known of it once its K and V stand in a buffer: tokens and extras."""
+        return replace(self, layers=())
 
     @property
     def nbytes(self) -> int:

@@ -38,7 +38,7 @@ class Pass:
     buffer : KVBuffer
         K and V of every placed segment, in place.
     placed : dict of int to ChunkKV
-        Segment index to the KV that was placed for it, as stored.
+        Segment index to what was placed for it, without K and V: those stand in the buffer.
     exact : frozenset of int
         Segments whose placed KV equals what a full prefill would compute.
     ledger : Ledger

@@ -8,6 +8,7 @@ serves again and stays small. The sums are the same, row by row.
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -36,7 +37,9 @@ def tiled(layers: Iterable[nn.Module], rows: int) -> Iterator[None]:
         yield
 
 
-def _in_tiles(forward: Callable[[Tensor], Tensor], hidden: Tensor) -> Tensor:
+def _in_tiles(forward: Callable[..., Any], hidden: Tensor, *rest: Any, **named: Any) -> Any:
     """The same of (1, rows, width) hidden states, in tiles of about a size: a short one would be a slow one."""
+    if rest or named or hidden.dim() != 3 or hidden.shape[1] <= TILE:  # not by rows alone, or no longer many of them
+        return forward(hidden, *rest, **named)
     tiles = hidden.tensor_split(-(-hidden.shape[1] // TILE), dim=1)
     return torch.cat([forward(tile) for tile in tiles], dim=1)

@@ -58,6 +58,12 @@ class MemoryTier:
             if key in self._held:
                 self.nbytes -= self._held.pop(key).nbytes
 
+    def clear(self) -> None:
+        """Forget every blob that is held."""
+        with self._lock:
+            self._held.clear()
+            self.nbytes = 0
+
     def _land(self, key: str, flight: _Flight) -> None:
         with self._lock:
             if self._flights.get(key) is not flight:  # discarded while it was loaded

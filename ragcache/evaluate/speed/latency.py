@@ -158,9 +158,12 @@ def _turns(
 ) -> list[list[Taken]]:
     """Everybody's turns, in ever other orders; the first one warms up, and is there for its memory only."""
     taken: list[list[Taken]] = [[] for _ in runners]
+    everyone = range(len(runners))
     for turn in range(repeats + 1):
         prompt = Turn.of(index, question(index, turn), shuffled(chunks, turn))
-        for number in Random(turn).sample(range(len(runners)), len(runners)):
+        lap, first = divmod(turn - 1, len(runners))  # in a lap each is first once; in the next they stand otherwise
+        order = Random(lap).sample(everyone, len(runners))
+        for number in order[first:] + order[:first]:
             if turn == 0:
                 give_back()
             taken[number].append(runners[number].run(prompt))

@@ -13,20 +13,19 @@ _INFO, _STATUS = Path("/proc/cpuinfo"), Path("/proc/self/status")
 
 
 def instructions() -> list[str]:
-    """PyTorch's own word for the processor's vector width, and the wider instructions that are used.
+    """PyTorch's own word for the processor's vector width, and the wider instructions that the processor names.
 
-    Those are what the processor names, without its matrix instructions (AMX) where `ONEDNN_MAX_CPU_ISA` masks them.
+    Its matrix instructions (AMX) are left out where they are masked.
     """
     flags = set(_INFO.read_text(encoding="utf-8").split()) if _INFO.exists() else set()
-    most = os.environ.get("ONEDNN_MAX_CPU_ISA", "ALL").upper()
-    masked = not ("AMX" in most or most in ("ALL", "DEFAULT"))
-    wider = [flag for flag in _WIDER if flag in flags and not (masked and flag.startswith("amx"))]
+    wider = [flag for flag in _WIDER if flag in flags and not (masked() and flag.startswith("amx"))]
     return [torch.backends.cpu.get_cpu_capability(), *wider]
 
 
-def matrix_instructions() -> bool:
-    """Whether bf16 and int8 matrix products have instructions of their own here (AMX)."""
-    return any(flag.startswith("amx") for flag in instructions())
+def masked() -> bool:
+    """Whether `ONEDNN_MAX_CPU_ISA` keeps PyTorch from matrix instructions (AMX)."""
+    most = os.environ.get("ONEDNN_MAX_CPU_ISA", "ALL").upper()
+    return not ("AMX" in most or most in ("ALL", "DEFAULT"))
 
 
 def give_back() -> None:

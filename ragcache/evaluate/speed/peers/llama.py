@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from ragcache.errors import PeerFailed
-from ragcache.evaluate.speed.machine import matrix_instructions
+from ragcache.evaluate.speed.machine import masked
 from ragcache.evaluate.speed.peers.gguf import Precision, write_gguf
 from ragcache.evaluate.speed.peers.peer import Parts, common_prefix, joined
 from ragcache.model.reader import Reader
@@ -55,7 +55,7 @@ class LlamaModel:
         _silence(self.api)
         self.api.llama_backend_init()
         given = self.api.llama_model_default_params()
-        given.use_extra_bufts = matrix_instructions()  # masked for PyTorch: then for llama.cpp too
+        given.use_extra_bufts = not masked()  # without them llama.cpp has no AMX either
         self.handle = self.api.llama_model_load_from_file(str(path).encode(), given)
         if not self.handle:
             raise PeerFailed(f"llama.cpp cannot load {path}; was it built for this machine?")
@@ -63,7 +63,7 @@ class LlamaModel:
 
     def close(self) -> None:
         """Free what llama.cpp holds; contexts first."""
-        self.api.llama_model_free(self.handle)
+        self.thread.submit(self.api.llama_model_free, self.handle).result()
         self.thread.shutdown()
 
 
@@ -101,8 +101,9 @@ class LlamaContext:
 
     def close(self) -> None:
         """Free what llama.cpp holds."""
-        self._api.llama_batch_free(self._batch)
-        self._api.llama_free(self._context)
+        # In its thread: an interrupt may have left a forward running there.
+        self._thread.submit(self._api.llama_batch_free, self._batch).result()
+        self._thread.submit(self._api.llama_free, self._context).result()
 
     def forward(self, ids: Sequence[int], start: int, sequence: int = _PROMPT) -> None:
         """Run tokens from a position on; the logits of the last one can be read then."""
