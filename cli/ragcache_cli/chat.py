@@ -56,7 +56,8 @@ def chat(
             if as_json:
                 say(json.dumps(answer.as_dict()))  # one line a turn
             else:
-                note(answer.report.line())
+                for line in (answer.report.line(), *answer.report.notes):
+                    note(line)
             history += [Message("user", question), Message("assistant", answer.text)]
 
 

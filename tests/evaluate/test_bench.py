@@ -176,6 +176,15 @@ def test_latency_prints_and_writes_the_same_json(tmp_path: Path, monkeypatch: py
     assert {file.name for file in tmp_path.iterdir()} == {"latency.json", "latency.md", "latency.png"}
 
 
+def test_a_grid_has_so_many_chunks_of_each_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(shapes.SHAPES, "dwarf", DWARF)
+    options = ["--shape", "dwarf", "--chunk", "16,32", "--chunks", "1,3", "--methods", "naive", "--repeats", "1"]
+    result = CliRunner().invoke(app, ["bench", "latency", *options, "--json"])
+    assert result.exit_code == 0, result.output
+    seen = [(row["context"], row["chunk"]) for row in json.loads(result.stdout)["rows"] if row["method"] == "naive"]
+    assert seen == [(16, 16), (48, 16), (32, 32), (96, 32)]
+
+
 @pytest.mark.parametrize(
     ("command", "options", "ways"),
     [

@@ -1,9 +1,13 @@
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
 import torch
 
 from ragcache.engine import Engine
 from ragcache.errors import InvalidArgument
 from ragcache.evaluate.contenders import Contender
+from ragcache.evaluate.speed import latency, runners
 from ragcache.evaluate.speed.latency import measure
 from ragcache.evaluate.speed.shapes import CHUNK, PREFIX, QUESTION, SHAPES, random_reader
 from ragcache.index import Index
@@ -54,6 +58,21 @@ def test_every_method_is_measured_against_full_prefill(reader: Reader) -> None:
     assert rows["naive"].load_ms > 0
     assert rows["full"].load_ms == 0
     assert rows["fusionrag"].select_ms > rows["naive"].select_ms
+
+
+def test_memory_is_that_of_the_first_answer(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+    given_back: list[None] = []
+    monkeypatch.setattr(latency, "give_back", lambda: given_back.append(None))
+    peaks = iter(range(1 << 20, 1 << 30, 1 << 20))
+
+    @contextmanager
+    def added() -> Iterator[list[int]]:
+        yield [next(peaks)]
+
+    monkeypatch.setattr(runners, "added", added)
+    rows = measure(reader, field("naive"), CHUNK, repeats=2)
+    assert sorted(row.memory_mib for row in rows) == [1, 2]  # of the first turn, whoever began
+    assert len(given_back) == 2
 
 
 def test_prefix_caching_reuses_the_first_chunk_exactly(reader: Reader) -> None:

@@ -62,6 +62,30 @@ def test_blocks_cover_every_row_once_and_see_what_the_dense_mask_shows(
     assert torch.equal(seen, dense(slots, end, window))
 
 
+def test_in_bf16_two_joined_parts_err_hardly_more_than_one_masked_product() -> None:
+    slots = Slots(torch.arange(30, 330, 2))
+    source = torch.Generator().manual_seed(1)
+    tensors = [torch.randn(1, heads, rows, 64, generator=source) for heads, rows in ((4, 150), (2, 330), (2, 330))]
+    query, key, value = (tensor.bfloat16() for tensor in tensors)
+    mask = dense(slots, 330, None)
+    how: dict[str, Any] = {"attn_mask": mask, "scale": 0.5, "enable_gqa": True}  # sharp: some rows see little else
+    truth = F.scaled_dot_product_attention(query.double(), key.double(), value.double(), **how)
+    plain = F.scaled_dot_product_attention(query, key, value, **how)
+    found = attention._blocked(query, key, value, ForwardPlan(slots, 330), 0.5, None)
+    assert found.dtype == torch.bfloat16
+    assert (found - truth).norm() <= 1.5 * (plain - truth).norm()  # two roundings in place of one
+
+
+def test_a_window_that_holds_every_key_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    windows: list[int | None] = []
+    monkeypatch.setattr(attention, "_blocked", lambda *given: windows.append(given[-1]))
+    query, key, value = tensors(3, 10)
+    plan = ForwardPlan(Slots(torch.tensor([2, 5, 9])), 10)
+    for window in (None, 9, 10, 11):
+        attention.attended(query, key, value, plan, 0, 0.3, window)
+    assert windows == [None, 9, None, None]
+
+
 @given(rows_of_a_prompt())
 @ANYTHING
 def test_blocked_and_scored_attention_equal_dense_attention(drawn: tuple[Slots, int, int | None]) -> None:

@@ -38,6 +38,43 @@ def test_tiles_give_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None
     assert not any("forward" in vars(part) for part in reader.model.modules())
 
 
+def test_requests_together_and_rows_that_leave_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = tiny_reader()
+    slots = torch.arange(len(TOKENS))
+
+    def narrowed() -> Tensor:
+        def narrow(layer: int, slots: Slots) -> Tensor | None:
+            return torch.arange(70, len(slots)) if layer == 2 else None
+
+        buffer = reader.buffer(len(TOKENS))
+        buffer.place(0, reader.encode(TOKENS).layers)  # what leaves is still looked at
+        return reader.logits(TOKENS, Positions(slots), buffer, ForwardPlan(Slots(slots), len(TOKENS), narrow=narrow))
+
+    whole, left = logits(reader), narrowed()
+    monkeypatch.setattr(tiles, "TILE", 32)
+    for found in reader.together([lambda: logits(reader)] * 3):
+        assert torch.allclose(found, whole, atol=1e-5)
+    assert torch.allclose(narrowed(), left, atol=1e-5)
+
+
+@pytest.mark.parametrize("how", [{"scale": 2.0}, {}])
+def test_a_part_that_is_given_more_than_rows_is_left_alone(how: dict[str, float]) -> None:
+    seen: list[tuple[int, ...]] = []
+
+    class Part(torch.nn.Module):
+        def forward(self, hidden: Tensor, *rest: Tensor, scale: float = 1.0) -> Tensor:
+            seen.append(tuple(hidden.shape))
+            return hidden * scale
+
+    layer = torch.nn.Module()
+    layer.mlp = Part()
+    rows = tiles.TILE + 1
+    with tiles.tiled([layer], rows):
+        layer.mlp(torch.ones(rows, 2), **how)
+        layer.mlp(torch.ones(1, rows, 2), torch.ones(1), **how)
+    assert seen == [(rows, 2), (1, rows, 2)]
+
+
 def test_experts_see_all_rows_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     from transformers import AutoConfig, AutoModelForCausalLM
 
