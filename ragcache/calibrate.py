@@ -7,6 +7,7 @@ from statistics import median
 from ragcache.breakeven import BreakEven
 from ragcache.chunks import Chunk
 from ragcache.engine import Engine
+from ragcache.methods import Method
 
 _QUESTION = "Which of these notes says when, by whom and why it was decided?"
 _MOST, _MOST_TOKENS = 16, 8192  # chunks, and tokens of them: full prefill reads them too, several times
@@ -62,13 +63,14 @@ def calibrate(engine: Engine, progress: Progress | None = None, *, repeats: int 
 
 def _ratio(engine: Engine, chunks: Sequence[Chunk], repeats: int) -> float:
     """Time to the first token of the engine's method over full prefill's, taking turns at being first."""
+    both: dict[str, str | Method] = {"full": "full", "own": engine.method}
     ratios = []
     for turn in range(repeats + 1):
         taken = {}
-        for method in (engine.method, "full") if turn % 2 else ("full", engine.method):
+        for name in sorted(both, reverse=bool(turn % 2)):
             engine.index.release()  # a question usually finds its chunks in files
-            taken[method] = engine.prefill(_QUESTION, chunks, method=method).report.ms.first_token
-        ratios.append(taken[engine.method] / taken["full"])
+            taken[name] = engine.prefill(_QUESTION, chunks, method=both[name]).report.ms.first_token
+        ratios.append(taken["own"] / taken["full"])
     return median(ratios[1:])
 
 

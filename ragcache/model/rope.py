@@ -46,6 +46,7 @@ class RopeLayout:
         """Rotate keys, (kv_heads, tokens, head_dim), in place by what `waves` gave."""
         first, second = self._pairs()
         x, y = keys[..., first].float(), keys[..., second].float()  # (kv_heads, tokens, pairs)
+        # In place from the second product on: of fp32 keys x and y are views, and y is no longer needed then.
         keys[..., first], keys[..., second] = (x * cos).addcmul_(y, sin, value=-1), y.mul_(cos).addcmul_(x, sin)
 
     def _pairs(self) -> tuple[slice, slice]:

@@ -1,8 +1,8 @@
 """Feed-forward parts in tiles of rows: what they make on the way is several times as wide as what they are given.
 
 On a CPU such states, made for many rows at once, exceed what the allocator keeps: the system then hands out their
-memory anew, page by page, for every one of them, which takes longer than the arithmetic. In tiles the same memory
-serves again and stays small. The sums are the same, row by row.
+memory anew, page by page, for every one of them. In tiles the same memory serves again and stays small. The sums are
+the same, row by row.
 """
 
 from collections.abc import Callable, Iterable, Iterator
