@@ -4,6 +4,7 @@ import time
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 import torch
 
@@ -78,16 +79,10 @@ class Assembly:
         return Pass(self.reader, self.prompt, buffer, kvs, exact, self.ledger)
 
     def _assembled(self, encoder: Encoder, room: int) -> KVBuffer:
-        with self.timed("load"):
-            self._load(encoder)
         buffer = self.reader.buffer(room)
-        with self.timed("place"):
-            slots, starts = self.prompt.slots, self.prompt.starts
-            kvs = [(one.kv, slots[number], starts[number]) for number, one in self.found.items() if one.kv is not None]
-            self.reader.place_all(buffer, kvs)
-        # Held on to, what was loaded would take as much memory as the buffer for as long as the answer takes.
-        for number, one in self.found.items():
-            self.found[number] = replace(one, kv=None if one.kv is None else one.kv.placed())
+        began, loaded = self.now(), self.ms.load
+        self.reader.place_all(buffer, self._loading(encoder))
+        self.ms.place += self.now() - began - (self.ms.load - loaded)
         return buffer
 
     def _copied(self, encoder: Encoder, room: int, shared: dict[Hashable, Assembled]) -> KVBuffer:
@@ -129,19 +124,40 @@ class Assembly:
         yield
         setattr(self.ms, stage, getattr(self.ms, stage) + self.now() - began)
 
-    def _load(self, encoder: Encoder) -> None:
+    def _loading(self, encoder: Encoder) -> Iterator[tuple[ChunkKV, int, int]]:
+        """Every KV that the encoder allows here, with its slot and position, loaded as it is asked for.
+
+        Nothing here holds on to one: together they would take as much memory as the buffer that they are put into.
+        """
         chunks = dict(zip(self.prompt.chunks(), self.chunks, strict=True))
-        before: tuple[str, ...] | None = self._prefix()
-        for number, segment in enumerate(self.prompt.segments):
-            began = self.now()
+        with self.timed("load"):
+            before: tuple[str, ...] | None = self._prefix()
+        for number, (slot, start) in enumerate(zip(self.prompt.slots, self.prompt.starts, strict=False)):
             if number in chunks:
-                found = self.found[number] = self._found(number, chunks[number], encoder, before)
-                # Exactness is a chain: one inexact, unknown or shortened chunk, and nothing behind it is exact.
-                whole = found.exact and len(segment) == len(chunks[number].segment)
-                before = (*before, found.key) if before is not None and whole else None
-                self._chunk_ms[number] = self.now() - began
-            elif number not in self.found and segment:
+                with self.timed("load"):
+                    before = self._load(number, chunks[number], encoder, before)
+            elif number not in self.found and self.prompt.segments[number]:
                 before = None
+            if number in self.found and self.found[number].kv is not None:
+                yield self._taken(number), slot, start
+
+    def _load(
+        self, number: int, chunk: Chunk, encoder: Encoder, before: tuple[str, ...] | None
+    ) -> tuple[str, ...] | None:
+        """Find a chunk's KV; the keys of everything up to it, where all of that is exact."""
+        began = time.perf_counter()
+        found = self.found[number] = self._found(number, chunk, encoder, before)
+        self._chunk_ms[number] = (time.perf_counter() - began) * 1e3
+        # Exactness is a chain: one inexact, unknown or shortened chunk, and nothing behind it is exact.
+        whole = found.exact and len(self.prompt.segments[number]) == len(chunk.segment)
+        return (*before, found.key) if before is not None and whole else None
+
+    def _taken(self, number: int) -> ChunkKV:
+        """A segment's KV, of which only tokens and extras are held on to."""
+        found = self.found[number]
+        kv = cast(ChunkKV, found.kv)
+        self.found[number] = replace(found, kv=kv.placed())
+        return kv
 
     def _prefix(self) -> tuple[str, ...]:
         """Find the system prefix's KV, if the prompt begins with it; its key, behind which other KV may be exact."""

@@ -12,7 +12,7 @@ import torch
 from conftest import tiny_reader
 from staged import make
 
-from ragcache.chunks import Chunk
+from ragcache.chunks import Chunk, Loaded
 from ragcache.engine import Engine
 from ragcache.errors import PromptTooLong
 from ragcache.index import Index
@@ -146,20 +146,24 @@ def test_memory_goes_with_the_answer(
 
 
 @pytest.mark.parametrize("name", ["naive", "fusionrag", "cacheblend-v"])
-def test_what_was_loaded_goes_once_it_is_placed(stage: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or a context would be in memory twice for as long as its answer takes."""
+def test_a_chunk_is_let_go_before_the_next_is_loaded(stage: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or a context would be in memory twice while it is assembled."""
     engine, chunks = stage
     loaded: list[weakref.ref[ChunkKV]] = []
-    known, place = {chunk.segment.token_ids for chunk in chunks}, Reader.place_all
+    living: list[int] = []
+    load = Index.load
 
-    def watched(self: Reader, buffer: KVBuffer, placements: Any) -> None:
-        loaded.extend(weakref.ref(kv) for kv, _, _ in placements if kv.token_ids in known)
-        place(self, buffer, placements)
+    def watched(self: Index, *args: Any) -> Loaded:
+        living.append(sum(ref() is not None for ref in loaded))
+        found = load(self, *args)
+        assert found.kv is not None
+        loaded.append(weakref.ref(found.kv))
+        return found
 
-    monkeypatch.setattr(Reader, "place_all", watched)
+    monkeypatch.setattr(Index, "load", watched)
     monkeypatch.setattr(engine.index, "_memory", MemoryTier(0))
     ready = engine.prefill("Why?", chunks, method=name)
-    assert loaded
+    assert living == [0] * len(chunks)
     assert [ref for ref in loaded if ref() is not None] == []
     assert ready.passed is not None
     assert all(kv.layers == () and len(kv) for kv in ready.passed.placed.values())

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
 from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin
 
@@ -155,20 +154,20 @@ class KVBuffer(Cache):
         finally:
             self._common.plan = None
 
-    def place(self, slot: int, *kvs: Sequence[Tensor]) -> None:
+    def place(self, slot: int, layers: Sequence[Tensor]) -> None:
         """Copy K and V, as they are, to the slots from `slot` on.
 
         Parameters
         ----------
         slot : int
             First slot.
-        *kvs : sequence of Tensor
-            What stands side by side there: per layer (2, kv_heads, tokens, head_dim), K first, on the model's device.
+        layers : sequence of Tensor
+            Per layer (2, kv_heads, tokens, head_dim), K first, on the model's device.
         """
-        for layer, *parts in zip(self._slotted(), *kvs, strict=True):
-            end = slot + sum(part.shape[2] for part in parts)
-            layer.reserve(parts[0], end)
-            torch.cat(parts, dim=2, out=layer.both[:, 0, :, slot:end])
+        for layer, part in zip(self._slotted(), layers, strict=True):
+            end = slot + part.shape[2]
+            layer.reserve(part, end)
+            layer.both[:, 0, :, slot:end] = part
             layer.length = max(layer.length, end)
 
     def read(self, start: int, end: int) -> tuple[Tensor, ...]:

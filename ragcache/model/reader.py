@@ -1,7 +1,7 @@
 """Reader: a decoder and its tokenizer, probed once, forwarding one prompt at a time."""
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +21,7 @@ from ragcache.model.joint import Call, Gathering, JointBuffer, kept_rows, parted
 from ragcache.model.lock import FairLock
 from ragcache.model.plan import ForwardPlan, Positions, Slots, StopForward
 from ragcache.model.rope import KeyRotator, RopeLayout
-from ragcache.model.runs import lined_up, neighbouring
+from ragcache.model.runs import lined_up
 from ragcache.model.tiles import tiled
 
 _Answer = TypeVar("_Answer")
@@ -283,7 +283,7 @@ class Reader:
         runs = lined_up(todo)
         end = runs[-1].slots.stop
         buffer = self.buffer(end)
-        self.place_all(buffer, [one for run in runs for one in run.placements])
+        self.place_all(buffer, (one for run in runs for one in run.placements))
         rows = [(token, slot, slot - run.start) for run in runs for token, slot in zip(run.ids, run.slots, strict=True)]
         tokens, slots, positions = zip(*rows, strict=True)
         states: list[Tensor] = []
@@ -304,15 +304,21 @@ class Reader:
         """Put a KV into the slots from `slot` on, its keys moved to the positions from `position` on."""
         self.place_all(buffer, [(kv, slot, position)])
 
-    def place_all(self, buffer: KVBuffer, placements: Sequence[tuple[ChunkKV, int, int]]) -> None:
-        """The same for several, each with its slot and position, their keys moved together."""
-        first = min((slot for _, slot, _ in placements), default=0)
-        end = max((slot + len(kv) for kv, slot, _ in placements), default=0)
-        deltas = torch.zeros(end - first, dtype=torch.int64)  # (slots,): what stands between stays where it is
+    def place_all(self, buffer: KVBuffer, placements: Iterable[tuple[ChunkKV, int, int]]) -> None:
+        """The same for several, each with its slot and position, their keys moved together.
+
+        Each is copied and let go before the next is asked for, so whoever loads them one by one holds one at a time.
+        """
+        moved: list[tuple[range, int]] = []  # slots, and how far their keys move
         for kv, slot, position in placements:
-            deltas[slot - first : slot - first + len(kv)] = position - kv.start
-        for slot, kvs in neighbouring(placements):
-            buffer.place(slot, *([part.to(self.device, non_blocking=True) for part in kv.layers] for kv in kvs))
+            buffer.place(slot, [part.to(self.device, non_blocking=True) for part in kv.layers])
+            moved.append((range(slot, slot + len(kv)), position - kv.start))
+            del kv
+        first = min((slots.start for slots, _ in moved), default=0)
+        end = max((slots.stop for slots, _ in moved), default=0)
+        deltas = torch.zeros(end - first, dtype=torch.int64)  # (slots,): what stands between stays where it is
+        for slots, delta in moved:
+            deltas[slots.start - first : slots.stop - first] = delta
         for start in range(0, len(deltas), _ROTATED):
             part = deltas[start : start + _ROTATED]
             if part.any():

@@ -33,18 +33,6 @@ class Run:
         return range(first, first + len(self.ids))
 
 
-def neighbouring(placements: Sequence[tuple[ChunkKV, int, int]]) -> list[tuple[int, list[ChunkKV]]]:
-    """KVs that stand side by side, with the slot of the first: many small copies cost more than one."""
-    groups: list[tuple[int, list[ChunkKV]]] = []
-    end = None
-    for kv, slot, _ in placements:
-        if slot != end:
-            groups.append((slot, []))
-        groups[-1][1].append(kv)
-        end = slot + len(kv)
-    return groups
-
-
 def lined_up(todo: Sequence[tuple[Sequence[int], Sequence[ChunkKV]]]) -> list[Run]:
     """One run behind the other."""
     runs: list[Run] = []
