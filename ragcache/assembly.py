@@ -1,12 +1,13 @@
 """From a prompt to a buffer full of KV: what was found for each segment, loaded, and put in its place."""
 
 import time
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import cast
 
 import torch
+from torch import Tensor
 
 from ragcache.chunks import Chunk, Loaded
 from ragcache.encode import Encoder
@@ -15,8 +16,11 @@ from ragcache.model.buffer import ChunkKV, KVBuffer
 from ragcache.model.cost import Ledger
 from ragcache.model.passes import Pass
 from ragcache.model.reader import Reader
-from ragcache.report import ChunkReport, Timings
+from ragcache.report import CacheReport, ChunkReport, Timings, Tokens
 from ragcache.segments import Prompt
+
+#: Recomputes what it wants of a context that questions share, ahead of all of them.
+Settle = Callable[[Pass], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,14 +30,17 @@ class Assembled:
     Attributes
     ----------
     buffer : KVBuffer
-        Nothing behind the context, nothing recomputed.
+        Nothing behind the context.
     found, computed : dict
         As of `Assembly`.
+    recomputed : Tensor
+        (slots,) bool: recomputed ahead of any question.
     """
 
     buffer: KVBuffer
     found: dict[int, Loaded]
     computed: dict[str, str]
+    recomputed: Tensor
 
 
 @dataclass(eq=False)
@@ -71,9 +78,16 @@ class Assembly:
     shared: dict[Hashable, Assembled] | None = None
     _chunk_ms: dict[int, float] = field(default_factory=dict)
 
-    def fill(self, encoder: Encoder, room: int) -> Pass:
-        """Load every KV the encoder allows here, and place it in a buffer with `room` slots."""
-        buffer = self._assembled(encoder, room) if self.shared is None else self._copied(encoder, room, self.shared)
+    def fill(self, encoder: Encoder, room: int, settle: Settle | None = None) -> Pass:
+        """Load every KV the encoder allows here, and place it in a buffer with `room` slots.
+
+        A context that is shared is settled once, where it is handed a way to.
+        """
+        if self.shared is None:
+            return self._pass(self._assembled(encoder, room))
+        return self._copied(encoder, room, self.shared, settle)
+
+    def _pass(self, buffer: KVBuffer) -> Pass:
         kvs = {segment: found.kv for segment, found in self.found.items() if found.kv is not None}
         exact = frozenset(segment for segment in kvs if self.found[segment].exact)
         return Pass(self.reader, self.prompt, buffer, kvs, exact, self.ledger)
@@ -85,22 +99,62 @@ class Assembly:
         self.ms.place += self.now() - began - (self.ms.load - loaded)
         return buffer
 
-    def _copied(self, encoder: Encoder, room: int, shared: dict[Hashable, Assembled]) -> KVBuffer:
-        """A copy of what was assembled for the first question over these very segments."""
+    def _copied(
+        self, encoder: Encoder, room: int, shared: dict[Hashable, Assembled], settle: Settle | None
+    ) -> Pass:
+        """A copy of what was assembled, and settled, for the first question over these very segments."""
         count = self.prompt.question
         context = tuple((segment.chunk, segment.token_ids) for segment in self.prompt.segments[:count])
-        key = (repr(encoder), tuple(self.prompt.starts[:count]), context)
+        key = (repr(encoder), settle is not None, tuple(self.prompt.starts[:count]), context)
         end = self.prompt.slots[count]
         if key not in shared:
-            buffer = self._assembled(encoder, end)
-            shared[key] = Assembled(buffer, dict(self.found), dict(self.computed))
+            first = self._pass(self._assembled(encoder, end))
+            if settle is not None:
+                with self.timed("prefill"):
+                    settle(first)
+            shared[key] = Assembled(first.buffer, dict(self.found), dict(self.computed), first.recomputed[:end])
         held = shared[key]
         self.found.update(held.found)
         self.computed.update(held.computed)
         with self.timed("place"):
-            return held.buffer.beginning(end, room)
+            p = self._pass(held.buffer.beginning(end, room))
+        p.recomputed[:end] = held.recomputed
+        return p
 
-    def reports(self, recomputed: torch.Tensor) -> tuple[ChunkReport, ...]:
+    def report(self, name: str, recompute: float | None, recomputed: Tensor, notes: Sequence[str]) -> CacheReport:
+        """What the answer is made from.
+
+        Parameters
+        ----------
+        name, recompute : str, float or None
+            The method's, and the nominal share.
+        recomputed : Tensor
+            (slots,) bool.
+        notes : sequence of str
+            Degradations worth saying.
+        """
+        chunks, layers, ledger = self._reports(recomputed), self.reader.layers, self.ledger
+        context = sum(chunk.tokens for chunk in chunks)
+        selectable = sum(chunk.tokens for chunk in chunks if chunk.cache == "hit" or chunk.id in self.computed)
+        full = ledger.shape.forward(torch.arange(len(self.prompt)), layers, logits=True)
+        return CacheReport(
+            method=name,
+            recompute=recompute,
+            chunks=chunks,
+            tokens=Tokens(
+                context=context,
+                question=len(self.prompt) - context,
+                reused=sum(chunk.tokens - chunk.recomputed for chunk in chunks if chunk.cache != "miss"),
+                recomputed=int(recomputed.sum()),
+                charged=round(ledger.token_layers / layers),
+            ),
+            charged=ledger.token_layers / (selectable * layers) if selectable else 0.0,
+            charged_flops=ledger.flops / full,
+            ms=self.ms,
+            notes=tuple(notes),
+        )
+
+    def _reports(self, recomputed: Tensor) -> tuple[ChunkReport, ...]:
         """What happened to each chunk; `recomputed` is (slots,) bool."""
         return tuple(
             self._report(segment, chunk, int(recomputed[self.span(segment)].sum()))

@@ -18,8 +18,9 @@ from ragcache.methods import DEFAULT_METHOD, Method
 from ragcache.model.cost import Ledger, Shape
 from ragcache.model.decode import Sampling, Step
 from ragcache.model.passes import Pass
+from ragcache.model.plan import Slots
 from ragcache.model.reader import Reader
-from ragcache.report import Answer, CacheReport, Comparison, Timings, Tokens
+from ragcache.report import Answer, CacheReport, Comparison, Timings
 from ragcache.segments import Frame, Prompt
 from ragcache.select import Selector
 from ragcache.stream import Ahead, Prefilled, Stream
@@ -106,7 +107,8 @@ class Engine:
         """Answer several questions at once, each over its chunks.
 
         Their forwards are joined, which reads every weight once for all of them; questions over the same chunks in the
-        same order start from copies of one assembled context, whose missing KV is charged to the first of them. Each
+        same order start from copies of one assembled context. Its missing KV is charged to the first of them, and so is
+        what a method recomputes of it, where that does not depend on the question and is shared, too. Each
         gets the answer it gets alone, up to the rounding of products over more rows. A first token is only as early as
         the slowest question's. Every question has a buffer of its own until all are answered.
 
@@ -270,20 +272,24 @@ class Engine:
         else:
             # What needs no KV runs while it is loaded; at 0 and 1 there is nothing to choose.
             select = row.select.begin(prompt) if row.select and 0 < budget < 1 else None
-            p = work.fill(row.encode, len(prompt) + max_new_tokens)
+            settle = None
+            if shared is not None and row.settles(budget):
+                settle = partial(self._settle, row, select, budget)
+            p = work.fill(row.encode, len(prompt) + max_new_tokens, settle)
+            left = 0.0 if settle else budget
             with work.timed("select"):
-                scores = self._scores(select, budget, p)
-                rows = row.schedule.rows(scores, budget, p)
+                scores = self._scores(select, left, p)
+                rows = row.schedule.rows(scores, left, p)
                 p.reshape = row.attend.shape(p, rows) if row.attend else None
             with work.timed("prefill"):
-                logits = row.schedule.logits(scores, rows, budget, p)
+                logits = row.schedule.logits(scores, rows, left, p)
             recomputed = p.recomputed
             recomputed[rows] = True
             ahead = Ahead(p, logits)
             step, follow = ahead.step, ahead.follow
         work.ms.first_token = work.ms.total = work.now() - began * 1e3
         nominal = None if row.recompute is None else budget
-        report = self._report(row.name, nominal, work, recomputed, (*notes, *(written.notes if written else ())))
+        report = work.report(row.name, nominal, recomputed, (*notes, *(written.notes if written else ())))
         return Prefilled(prompt, logits, step, follow, report, recomputed, p)
 
     def _worthwhile(
@@ -331,41 +337,22 @@ class Engine:
         work.ledger.head()
         return logits, lambda token: self.reader.stock([token], cache)[0]
 
+    def _settle(self, row: Method, select: Selector | None, budget: float, p: Pass) -> None:
+        """Recompute a context's share ahead of any question over it."""
+        rows = row.schedule.rows(self._scores(select, budget, p), budget, p)
+        if len(rows):
+            context = p.with_fresh(rows)
+            context = Slots(context[context < p.context_end])
+            p.forward(context, last=p.reader.layers - 1)  # of which keys and values are wanted, no more
+            p.recomputed[rows] = True
+
     def _scores(self, select: Selector | None, budget: float, p: Pass) -> Tensor:
         """What the schedule ranks by, (slots,)."""
         if budget >= 1:  # nothing to choose from
             return torch.full((len(p.prompt),), float("inf"))
-        if select is None or not bool(p.selectable.any()):
+        if select is None or budget <= 0 or not bool(p.selectable.any()):
             return torch.full((len(p.prompt),), float("-inf"))
         return select.scores(p)
-
-    def _report(
-        self, name: str, recompute: float | None, work: Assembly, recomputed: Tensor, notes: tuple[str, ...]
-    ) -> CacheReport:
-        chunks, layers, ledger = work.reports(recomputed), self.reader.layers, work.ledger
-        context = sum(chunk.tokens for chunk in chunks)
-        selectable = sum(
-            chunk.tokens
-            for chunk in chunks
-            if chunk.cache == "hit" or chunk.id in work.computed
-        )
-        full = self._shape.forward(torch.arange(len(work.prompt)), layers, logits=True)
-        return CacheReport(
-            method=name,
-            recompute=recompute,
-            chunks=chunks,
-            tokens=Tokens(
-                context=context,
-                question=len(work.prompt) - context,
-                reused=sum(chunk.tokens - chunk.recomputed for chunk in chunks if chunk.cache != "miss"),
-                recomputed=int(recomputed.sum()),
-                charged=round(ledger.token_layers / layers),
-            ),
-            charged=ledger.token_layers / (selectable * layers) if selectable else 0.0,
-            charged_flops=ledger.flops / full,
-            ms=work.ms,
-            notes=notes,
-        )
 
     def check_encoding(self, row: Method) -> None:
         """Refuse a method whose encoding the index lacks altogether.

@@ -110,6 +110,11 @@ class Method:
             raise InvalidArgument(f"recompute is {recompute:g}; it is a share between 0 and 1")
         return recompute
 
+    def settles(self, budget: float) -> bool:
+        """Whether questions over one context may share its recomputation, since nothing about it depends on them."""
+        chosen = budget >= 1 or (self.select is not None and self.select.blind)
+        return budget > 0 and chosen and self.attend is None and self.schedule.apart
+
     def as_dict(self) -> dict[str, Any]:
         """A row of `ragcache methods --json`."""
         return {
@@ -131,6 +136,7 @@ def choice(value: object) -> str | None:
 
 
 _EVERY_LAYER = QuestionAttention(layers="all", reduce="mean")
+_CRITICAL = QuestionAttention(layers=(13 / 32, 14 / 32, 17 / 32), reduce="max")
 _INFOFLOW = QuestionAttention(layers=(22 / 32, 23 / 32, 24 / 32, 25 / 32), reduce="norm")
 
 _ROWS = (
@@ -279,6 +285,17 @@ _ROWS = (
         about="what the question attends to, over all layers",
         when="the question says what it is after, and ingestion must stay cheap",
         when_not="long questions over short contexts: the question runs through every layer twice",
+    ),
+    Method(
+        "qcfuse",
+        Alone(),
+        _CRITICAL,
+        0.50,
+        paper="2606.05875",
+        about="what the question attends to in critical middle layers, over all keys instead of anchors",
+        when="the model is deep and its critical layers are known: the question stops half-way when it chooses",
+        when_not="nobody has profiled the model's layers: those named are Llama-3.1-8B's, as fractions of its depth",
+        tuned=("select.layers",),
     ),
     Method(
         "infoflow",

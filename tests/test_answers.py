@@ -3,6 +3,7 @@
 import gc
 import weakref
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from ragcache.index import Index
 from ragcache.methods import METHODS
 from ragcache.model.buffer import ChunkKV, KVBuffer
 from ragcache.model.decode import Sampling
+from ragcache.model.passes import Pass
 from ragcache.model.reader import Reader
 from ragcache.store.memory import MemoryTier
 
@@ -42,10 +44,13 @@ def test_questions_over_one_context_get_what_they_get_alone(stage: Any, name: st
     alone = [engine.stream(question, chunks, sampling=SHORT, **how) for question in QUESTIONS]
     expected = [stream.answer for stream in alone]
     found = engine.answers([(question, chunks) for question in QUESTIONS], sampling=SHORT, **how)
-    for answer, before in zip(found, expected, strict=True):
+    settled = METHODS[name].settles(METHODS[name].budget(recompute))
+    for number, (answer, before) in enumerate(zip(found, expected, strict=True)):
         assert (answer.question, answer.text, answer.token_ids) == (before.question, before.text, before.token_ids)
-        assert answer.report.tokens == before.report.tokens
-        assert answer.report.charged == before.report.charged
+        shared = settled and number > 0  # what is recomputed for all is charged to the first
+        charged = 0 if shared else before.report.tokens.charged
+        assert answer.report.tokens == replace(before.report.tokens, charged=charged)
+        assert answer.report.charged == (0 if shared else before.report.charged)
         assert [(one.cache, one.recomputed) for one in answer.report.chunks] == [
             (one.cache, one.recomputed) for one in before.report.chunks
         ]
@@ -53,6 +58,31 @@ def test_questions_over_one_context_get_what_they_get_alone(stage: Any, name: st
     ready = [partial(engine.prefill, question, chunks, shared=shared, **how) for question in QUESTIONS]
     for prefilled, stream in zip(engine.reader.together(ready), alone, strict=True):
         assert (prefilled.logits - stream.logits).abs().max() <= 1e-4
+
+
+def test_what_does_not_depend_on_the_question_is_recomputed_once(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, chunks = stage
+    ran: list[int] = []
+    forward = Pass.forward
+    monkeypatch.setattr(
+        Pass, "forward", lambda self, rows, **how: ran.append(len(rows)) or forward(self, rows, **how)
+    )
+    pairs = [(question, chunks) for question in QUESTIONS]
+    tokens = sum(len(chunk.segment) for chunk in chunks)
+    for method, forwards in (("epic", 1), ("cacheblend", 2), ("naive", 0)):  # cacheblend looks first
+        ran.clear()
+        answers = engine.answers(pairs, method=method, sampling=SHORT)
+        assert len(ran) == forwards
+        share = METHODS[method].recompute or 0
+        assert [answer.report.tokens.recomputed for answer in answers] == 3 * [round(share * tokens)]
+    engine.answers([(QUESTIONS[0], chunks), (QUESTIONS[1], chunks[::-1])], method="epic", sampling=SHORT)
+    assert len(ran) == 2  # another order is another context
+
+
+def test_a_share_of_nothing_is_settled_too(stage: Any) -> None:
+    engine, chunks = stage
+    for answer in engine.answers([(question, chunks) for question in QUESTIONS], method="epic", recompute=1e-6):
+        assert answer.report.tokens.recomputed == 0
 
 
 def test_one_context_is_loaded_and_placed_once(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:

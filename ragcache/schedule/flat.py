@@ -15,6 +15,7 @@ class Flat:
     """The best-scored tokens, recomputed from the first layer to the last: what released code of every method does."""
 
     needs: ClassVar[tuple[str, ...]] = ()
+    apart: ClassVar[bool] = True
 
     def rows(self, scores: Tensor, budget: float, p: Pass) -> Slots:
         """The top share of the selectable slots; ties go to the earlier slot."""

@@ -33,6 +33,7 @@ class Narrowing:
     spread: float = 0.5
     by: Literal["scores", "deviation"] = "scores"
     needs: ClassVar[tuple[str, ...]] = ()
+    apart: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.spread <= 1:

@@ -15,6 +15,10 @@ class Schedule(Protocol):
     def needs(self) -> tuple[str, ...]:
         """Extras that the encoder must have stored."""
 
+    @property
+    def apart(self) -> bool:
+        """Whether the context's rows come out the same if they run ahead of the question's, by themselves."""
+
     def rows(self, scores: Tensor, budget: float, p: Pass) -> Slots:
         """Selected slots, ascending, among the selectable ones: those recomputed from the first layer on.
 

@@ -34,6 +34,7 @@ class Reselect:
 
     layer: int | float = 0.5
     needs: ClassVar[tuple[str, ...]] = (HIDDEN,)
+    apart: ClassVar[bool] = False
 
     def rows(self, scores: Tensor, budget: float, p: Pass) -> Slots:
         """The first choice."""

@@ -1,6 +1,7 @@
 """Every reused token: full prefill through the recompute path."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -12,6 +13,8 @@ from ragcache.select.protocol import Selector
 @dataclass(frozen=True)
 class Everything(Selector):
     """The reference at the upper end of the dial: r = 1 in every budget."""
+
+    blind: ClassVar[bool] = True
 
     def scores(self, p: Pass) -> Tensor:
         """Always, for every slot."""

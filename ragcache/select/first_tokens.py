@@ -1,6 +1,7 @@
 """The first tokens of every chunk, whatever they say."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -22,6 +23,7 @@ class FirstTokens(Selector):
     """
 
     tokens: int | None = None
+    blind: ClassVar[bool] = True
 
     def scores(self, p: Pass) -> Tensor:
         """Minus the offset within the chunk."""

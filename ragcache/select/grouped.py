@@ -47,6 +47,11 @@ class Grouped(Selector):
         """What `inner` needs."""
         return self.inner.needs
 
+    @property
+    def blind(self) -> bool:
+        """If `inner` is."""
+        return self.inner.blind
+
     def begin(self, prompt: Prompt) -> Selector:
         """`inner` begins."""
         return replace(self, inner=self.inner.begin(prompt))

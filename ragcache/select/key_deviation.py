@@ -1,7 +1,7 @@
 """The tokens whose keys or values change most when the chunk is read in this prompt."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -42,6 +42,7 @@ class KeyDeviation(Selector):
 
     layer: int = 1
     of: Literal["key", "value"] = "key"
+    blind: ClassVar[bool] = True
 
     def scores(self, p: Pass) -> Tensor:
         """Squared deviation at the layer."""

@@ -38,6 +38,11 @@ class Product(Selector):
         """What either needs."""
         return tuple(dict.fromkeys((*self.left.needs, *self.right.needs)))
 
+    @property
+    def blind(self) -> bool:
+        """If both are."""
+        return self.left.blind and self.right.blind
+
     def begin(self, prompt: Prompt) -> Selector:
         """Both begin."""
         return replace(self, left=self.left.begin(prompt), right=self.right.begin(prompt))

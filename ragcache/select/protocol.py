@@ -17,12 +17,19 @@ class Selector(Protocol):
     ----------
     needs : tuple of str
         Extras that the encoder must have stored; none, unless the selector says so.
+    blind : bool
+        Whether the scores depend on the context alone: questions over one context then share what is recomputed.
     """
 
     @property
     def needs(self) -> tuple[str, ...]:
         """Extras that the encoder must have stored."""
         return ()
+
+    @property
+    def blind(self) -> bool:
+        """Whether the scores depend on the context alone, whatever is asked; not so, unless the selector says it."""
+        return False
 
     def begin(self, prompt: Prompt) -> "Selector":
         """The selector for this prompt; what can be done without the prompt's KV is started.

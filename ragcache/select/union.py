@@ -41,6 +41,11 @@ class Union(Selector):
         """What either needs."""
         return tuple(dict.fromkeys((*self.first.needs, *self.second.needs)))
 
+    @property
+    def blind(self) -> bool:
+        """If both are."""
+        return self.first.blind and self.second.blind
+
     def begin(self, prompt: Prompt) -> Selector:
         """Both begin."""
         return replace(self, first=self.first.begin(prompt), second=self.second.begin(prompt))

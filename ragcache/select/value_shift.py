@@ -25,6 +25,7 @@ class ValueShift(Selector):
     """
 
     needs: ClassVar[tuple[str, ...]] = (_EXTRA,)
+    blind: ClassVar[bool] = True
 
     def scores(self, p: Pass) -> Tensor:
         """The stored shift, selectable slots only."""
