@@ -81,7 +81,7 @@ class Index:
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.reader = reader
         self.catalog = Catalog(self.path / "catalog.sqlite", durable=store is None or store.durable)
-        self.store = store or LocalStore(self.path / "kv")
+        self.store = store or LocalStore.near(reader.device, self.path / "kv")
         self.template = Template(reader.tokenizer)
         self._secret = load_or_create_secret(self.path / "secret")
         self._memory = MemoryTier(memory_bytes)

@@ -31,7 +31,7 @@ from ragcache.evaluate.speed.latency import measure
 from ragcache.evaluate.speed.shapes import SHAPES, random_reader, random_texts
 from ragcache.index import Index
 from ragcache.model import kernels
-from ragcache.model.attention import attended
+from ragcache.model.attention import blocked
 from ragcache.model.plan import ForwardPlan, Slots
 from ragcache.model.reader import Reader
 from ragcache.stream import Prefilled
@@ -277,10 +277,10 @@ def _gathered(device: str, lengths: Sequence[int], shares: Sequence[float] = (0.
             plan, exact = (ForwardPlan(Slots(slots), keys) for _ in range(2))
             own = query[:, :, slots]
             work = {
-                "blocks": partial(attended, own, key, value, plan, 0, 128**-0.5, None),
+                "blocks": partial(blocked, own, key, value, plan, 128**-0.5, None),
                 "kernel": partial(kernels.gathered, own, key, value, slots, 128**-0.5, None),
             }
-            expected = attended(own.float(), key.float(), value.float(), exact, 0, 128**-0.5, None)
+            expected = blocked(own.float(), key.float(), value.float(), exact, 128**-0.5, None)
             useful = float((slots + 1).double().sum()) / (keys * (keys + 1) / 2)  # of full attention's FLOPs
             for name, run in work.items():
                 ms = _best_ms(run)
@@ -288,6 +288,7 @@ def _gathered(device: str, lengths: Sequence[int], shares: Sequence[float] = (0.
                     "kernel": f"{name}, {share:.0%} of the rows, {useful * flash / ms:.0%} of flash's FLOP/s",
                     "keys": keys, "ms": ms, "flash_ms": flash,
                     "useful_flops_over_flash": useful * flash / ms,
+                    "serves": (name == "kernel") == kernels.serves(own, key),
                     "difference": float((run().float() - expected).norm() / expected.norm()),
                 })  # fmt: skip
     return rows

@@ -12,10 +12,12 @@ from torch import Tensor
 from transformers import AttentionInterface
 
 from ragcache.errors import UnsupportedModel
+from ragcache.model import kernels
 from ragcache.model.plan import Block, ForwardPlan, Slots, StopForward, visible
 
 NAME = "ragcache"
-EXPLICIT_ROWS = 64  # rows per block of explicit probabilities: bounds (heads, rows, keys) fp32 in memory
+EXPLICIT_ROWS = 64  # most rows per block of explicit probabilities
+EXPLICIT_LOGITS = 1 << 22  # of a block on a CPU, (heads, rows, keys) fp32: what an answer needs beside its KV
 
 #: Rows of the queries, the keys and values that they see, and their plan.
 _Part = tuple[slice, Tensor, Tensor, ForwardPlan]
@@ -87,19 +89,24 @@ def attended(
     """Attention of rows that may all see the first key. Returns (1, heads, rows, head_dim)."""
     window = None if window is not None and window >= key.shape[2] else window
     if layer not in plan.scores and plan.reshape is None:
-        return _blocked(query, key, value, plan, scale, window)
+        return _plain(query, key, value, plan, scale, window)
     return _explicit(query, key, value, plan, layer, scale, window)
 
 
-def _blocked(
-    query: Tensor, key: Tensor, value: Tensor, plan: ForwardPlan, scale: float, window: int | None
-) -> Tensor:
-    """Attention over row blocks; each sees the keys up to its last row. Returns (1, heads, rows, head_dim)."""
+def _plain(query: Tensor, key: Tensor, value: Tensor, plan: ForwardPlan, scale: float, window: int | None) -> Tensor:
+    """Attention that nobody looks into. Returns (1, heads, rows, head_dim)."""
     rows, keys = query.shape[2], key.shape[2]
     if rows == keys == plan.end and rows > 1 and window is None:
         return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale, enable_gqa=True)
     if rows == 1 and (one := plan.blocks(window)[0]).mask is None:
         return _single(query, key[:, :, one.keys], value[:, :, one.keys], scale)
+    if rows > 1 and kernels.serves(query, key):
+        return kernels.gathered(query, key, value, plan.slots, scale, window)
+    return blocked(query, key, value, plan, scale, window)
+
+
+def blocked(query: Tensor, key: Tensor, value: Tensor, plan: ForwardPlan, scale: float, window: int | None) -> Tensor:
+    """Attention over row blocks; each sees the keys up to its last row. Returns (1, heads, rows, head_dim)."""
     outputs = [
         _masked(query[:, :, block.rows], key[:, :, block.keys], value[:, :, block.keys], block, scale)
         for block in plan.blocks(window)
@@ -152,16 +159,18 @@ def _explicit(
     """The same with the softmax written out, where its logits are shaped or its probabilities wanted."""
     heads, kv_heads, keys = query.shape[1], key.shape[1], key.shape[2]
     sink = plan.scores.get(layer)
-    outputs = []
-    for first in range(0, query.shape[2], EXPLICIT_ROWS):
-        rows = query[0, :, first : first + EXPLICIT_ROWS]  # (heads, rows, head_dim)
+    outputs, size = [], EXPLICIT_ROWS
+    if key.device.type == "cpu":
+        size = max(1, min(size, EXPLICIT_LOGITS // (heads * keys)))
+    for first in range(0, query.shape[2], size):
+        rows = query[0, :, first : first + size]  # (heads, rows, head_dim)
         count = rows.shape[1]
         grouped = rows.reshape(kv_heads, -1, rows.shape[2])  # (kv_heads, group * rows, head_dim)
         logits = (grouped @ key[0].transpose(1, 2)).float().mul_(scale)  # (kv_heads, group * rows, keys)
         logits = logits.view(heads, count, keys)  # (heads, rows, keys)
         # Keys that all of these rows see; an accelerator would have to be waited for.
         seen = int(plan.slots[first]) if window is None and key.device.type == "cpu" else 0
-        mask = visible(plan.slots[first : first + EXPLICIT_ROWS], seen, keys, window)  # (rows, keys - seen)
+        mask = visible(plan.slots[first : first + size], seen, keys, window)  # (rows, keys - seen)
         if mask is not None:
             logits[..., seen:].masked_fill_(~mask, float("-inf"))
         probabilities = (logits if plan.reshape is None else plan.reshape(layer, logits)).softmax(-1)

@@ -2,16 +2,20 @@
 
 Flash attention (2205.14135) over row blocks whose queries stand anywhere: a block visits the key blocks up to its last
 row's slot, and without a window compares slots only in those that not all of its rows see whole. Held against the dense
-mask on a CPU through Triton's interpreter. No answer uses it yet: `make gpu-check` measures it against the blocked
-attention of `ragcache.model.attention` first.
+mask on a CPU through Triton's interpreter; on a GPU it serves where it was tried and found right and faster.
 """
 
+import time
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from ragcache.errors import MissingExtra
+from ragcache.model.plan import visible
 
 try:
     import triton
@@ -21,6 +25,71 @@ except ModuleNotFoundError:  # a CPU build of PyTorch comes without
 
 ROWS, KEYS = 128, 64  # of a block
 _LOG2E = 1.4426950408889634
+_DTYPES, _SIZES = (torch.bfloat16, torch.float16), (16, 32, 64, 128)  # wider heads don't fit a multiprocessor's memory
+_TRIED = 256  # rows, each the last of eight slots
+
+
+def serves(query: Tensor, key: Tensor) -> bool:
+    """Whether the kernel is to be used for such queries and keys, (1, heads, rows, head_dim) each, where they are."""
+    return query.is_cuda and tried(query.device, query.dtype, query.shape[1], key.shape[1], query.shape[3])
+
+
+@cache
+def tried(device: torch.device, dtype: torch.dtype, heads: int, kv_heads: int, size: int) -> bool:
+    """Whether the kernel compiles on a device, agrees with the dense mask there, and is the faster one.
+
+    Found out once in a process, on some rows and keys, which takes as long as compiling does.
+    """
+    if triton is None or dtype not in _DTYPES or size not in _SIZES:
+        return False
+    trial = _Trial(device, dtype, heads, kv_heads, size)
+    try:
+        return trial.agrees() and trial.faster()
+    except Exception:  # compilers, drivers and launchers each raise what they like: the blocks of rows serve
+        return False
+
+
+class _Trial:
+    """Rows to try the kernel on."""
+
+    def __init__(self, device: torch.device, dtype: torch.dtype, heads: int, kv_heads: int, size: int) -> None:
+        source = torch.Generator().manual_seed(0)
+        self.slots = torch.arange(7, 8 * _TRIED, 8, device=device)  # (rows,)
+        self.query, self.key, self.value = (
+            torch.randn(1, count, length, size, generator=source).to(device, dtype)
+            for count, length in ((heads, _TRIED), (kv_heads, 8 * _TRIED), (kv_heads, 8 * _TRIED))
+        )
+        self.scale, self.group = size**-0.5, heads // kv_heads
+
+    def agrees(self) -> bool:
+        """With the dense mask in fp32, up to a few roundings, with a sliding window and without."""
+        return all(self._error(window) <= 4 * torch.finfo(self.query.dtype).eps for window in (None, 100))
+
+    def faster(self) -> bool:
+        """Than the dense mask over keys that are repeated for every head, as blocks of rows have it."""
+        return _least(lambda: self._ours(None)) < _least(lambda: self._dense(self.query.dtype, None))
+
+    def _error(self, window: int | None) -> float:
+        expected = self._dense(torch.float32, window)
+        return float((self._ours(window).float() - expected).norm() / expected.norm())
+
+    def _ours(self, window: int | None) -> Tensor:
+        return gathered(self.query, self.key, self.value, self.slots, self.scale, window)
+
+    def _dense(self, dtype: torch.dtype, window: int | None) -> Tensor:
+        key, value = (part.to(dtype).repeat_interleave(self.group, dim=1) for part in (self.key, self.value))
+        mask = visible(self.slots, 0, key.shape[2], window)
+        return F.scaled_dot_product_attention(self.query.to(dtype), key, value, attn_mask=mask, scale=self.scale)
+
+
+def _least(run: Callable[[], Tensor]) -> float:
+    """Seconds of the fastest of a few runs."""
+    taken = []
+    for _ in range(5):
+        began = time.perf_counter()
+        run().sum().item()  # waits for the device
+        taken.append(time.perf_counter() - began)
+    return min(taken)
 
 
 def gathered(query: Tensor, key: Tensor, value: Tensor, slots: Tensor, scale: float, window: int | None) -> Tensor:
@@ -29,7 +98,7 @@ def gathered(query: Tensor, key: Tensor, value: Tensor, slots: Tensor, scale: fl
     Parameters
     ----------
     query : Tensor
-        (1, heads, rows, head_dim), bf16 or fp16 with a head of at most 128: more doesn't fit a multiprocessor's memory.
+        (1, heads, rows, head_dim).
     key, value : Tensor
         (1, kv_heads, keys, head_dim); views of a larger buffer are read as they lie.
     slots : Tensor

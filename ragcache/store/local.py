@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -98,6 +98,10 @@ def _host_memory(nbytes: int) -> Tensor:
     return torch.empty(nbytes, dtype=torch.uint8)
 
 
+def _pinned_memory(nbytes: int) -> Tensor:
+    return torch.empty(nbytes, dtype=torch.uint8, pin_memory=True)
+
+
 def is_key(text: str) -> bool:
     """Whether a text is shaped as a key: 64 hexadecimal digits."""
     return _KEY.fullmatch(text) is not None
@@ -123,7 +127,7 @@ class LocalStore:
         Folder, created if absent. Its parent must not be writable by people you don't trust.
     allocate : callable, optional
         Number of bytes to a one-dimensional uint8 CPU tensor of that length. Blobs are read straight
-        into it, so pinned memory is one lambda away.
+        into it.
     durable : bool
         Whether what was stored survives a crash of the machine; a store that is thrown away anyway need not wait for
         the disk.
@@ -146,6 +150,11 @@ class LocalStore:
             self.sweep()
         except OSError as error:
             raise self._refused(error) from error
+
+    @classmethod
+    def near(cls, device: torch.device, root: str | Path) -> Self:
+        """A store whose blobs are on their way to a device: a GPU copies from pinned memory while the host goes on."""
+        return cls(root, _pinned_memory if device.type == "cuda" else _host_memory)
 
     def put_if_absent(self, key: str, parts: Sequence[bytes | memoryview]) -> bool:
         """Store bytes under a key unless it has some; durable on return.

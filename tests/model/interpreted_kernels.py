@@ -1,11 +1,13 @@
 """The kernel of gathered rows against the dense mask; run by `test_kernels.py`, in a process with the interpreter."""
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragcache.model import kernels
 
+CPU = torch.device("cpu")
 
 @settings(max_examples=25, deadline=None)
 @given(
@@ -33,3 +35,14 @@ def test_every_row_sees_what_the_dense_mask_shows(
         query, key, value, attn_mask=seen, scale=0.3, enable_gqa=True
     )
     assert torch.allclose(found, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize(("heads", "size"), [((4, 2), 16), ((3, 3), 32), ((7, 1), 64)])
+def test_it_agrees_where_it_is_tried(heads: tuple[int, int], size: int) -> None:
+    assert kernels._Trial(CPU, torch.float16, *heads, size).agrees()
+
+
+def test_one_that_takes_the_wrong_rows_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = kernels.gathered
+    monkeypatch.setattr(kernels, "gathered", lambda q, k, v, slots, *rest: right(q, k, v, slots + 1, *rest))
+    assert not kernels._Trial(CPU, torch.float16, 2, 1, 16).agrees()

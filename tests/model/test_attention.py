@@ -71,14 +71,14 @@ def test_in_bf16_two_joined_parts_err_hardly_more_than_one_masked_product() -> N
     how: dict[str, Any] = {"attn_mask": mask, "scale": 0.5, "enable_gqa": True}  # sharp: some rows see little else
     truth = F.scaled_dot_product_attention(query.double(), key.double(), value.double(), **how)
     plain = F.scaled_dot_product_attention(query, key, value, **how)
-    found = attention._blocked(query, key, value, ForwardPlan(slots, 330), 0.5, None)
+    found = attention._plain(query, key, value, ForwardPlan(slots, 330), 0.5, None)
     assert found.dtype == torch.bfloat16
     assert (found - truth).norm() <= 1.5 * (plain - truth).norm()  # two roundings in place of one
 
 
 def test_a_window_that_holds_every_key_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     windows: list[int | None] = []
-    monkeypatch.setattr(attention, "_blocked", lambda *given: windows.append(given[-1]))
+    monkeypatch.setattr(attention, "_plain", lambda *given: windows.append(given[-1]))
     query, key, value = tensors(3, 10)
     plan = ForwardPlan(Slots(torch.tensor([2, 5, 9])), 10)
     for window in (None, 9, 10, 11):
@@ -98,7 +98,8 @@ def test_blocked_and_scored_attention_equal_dense_attention(drawn: tuple[Slots, 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan, "BLOCK", 16)
         patch.setattr(attention, "EXPLICIT_ROWS", 16)
-        blocked = attention._blocked(query, key, value, ForwardPlan(slots, end), 0.3, window)
+        patch.setattr(attention, "EXPLICIT_LOGITS", 4 * 300 * 9)  # of 4 heads: 9 rows of 300 keys, 16 of few
+        blocked = attention._plain(query, key, value, ForwardPlan(slots, end), 0.3, window)
         asked = ForwardPlan(slots, end, scores={3: collected.append})
         scored = attention._explicit(query, key, value, asked, 3, 0.3, window)
     assert torch.allclose(blocked, wanted, atol=1e-5)

@@ -3,13 +3,19 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 import torch
+import torch.nn.functional as F
+from torch import Tensor
 
 from ragcache.errors import MissingExtra
 from ragcache.model import kernels
+from ragcache.model.attention import attended
+from ragcache.model.plan import ForwardPlan, Slots, visible
 
 HERE = Path(__file__).parent
 
@@ -28,3 +34,57 @@ def test_without_triton_the_kernel_says_so(monkeypatch: pytest.MonkeyPatch) -> N
     one = torch.zeros(1, 1, 1, 16)
     with pytest.raises(MissingExtra, match="triton"):
         kernels.gathered(one, one, one, torch.zeros(1, dtype=torch.int64), 1.0, None)
+
+
+@pytest.fixture
+def untried() -> Iterator[None]:
+    kernels.tried.cache_clear()
+    yield
+    kernels.tried.cache_clear()
+
+
+def _broken(*args: object) -> NoReturn:
+    raise RuntimeError("no C compiler")
+
+
+@pytest.mark.usefixtures("untried")
+@pytest.mark.parametrize(
+    ("agrees", "faster", "serves"),
+    [(True, True, True), (False, True, False), (True, False, False), (_broken, True, False), (True, _broken, False)],
+)
+def test_it_serves_where_it_is_right_and_faster(
+    agrees: object, faster: object, serves: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernels, "triton", object())
+    for name, value in (("agrees", agrees), ("faster", faster)):
+        monkeypatch.setattr(kernels._Trial, name, value if callable(value) else lambda self, value=value: value)
+    assert kernels.tried(torch.device("cpu"), torch.bfloat16, 4, 2, 64) is serves
+    assert not kernels.tried(torch.device("cpu"), torch.float32, 4, 2, 64)  # which is for checking, not for speed
+    assert not kernels.tried(torch.device("cpu"), torch.bfloat16, 4, 2, 256)
+
+
+def test_a_cpu_does_not_ask_for_it() -> None:
+    one = torch.zeros(1, 1, 1, 16, dtype=torch.bfloat16)
+    assert not kernels.serves(one, one)
+
+
+def test_where_it_serves_gathered_rows_go_through_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a stand-in that gathers from the dense answer: rows, keys and slots must be those of the blocks."""
+    calls: list[int] = []
+
+    def dense(query: Tensor, key: Tensor, value: Tensor, slots: Tensor, scale: float, window: int | None) -> Tensor:
+        calls.append(len(slots))
+        mask = visible(slots, 0, key.shape[2], window)
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scale, enable_gqa=True)
+
+    slots = torch.tensor([0, 3, 4, 9, 10, 11])
+    query, key, value = (torch.randn(1, heads, n, 16) for heads, n in ((4, 6), (2, 12), (2, 12)))
+    for window in (None, 5):
+        plan = ForwardPlan(Slots(slots), 12)
+        expected = attended(query, key, value, plan, 0, 0.25, window)
+        with monkeypatch.context() as patch:
+            patch.setattr(kernels, "serves", lambda query, key: True)
+            patch.setattr(kernels, "gathered", dense)
+            found = attended(query, key, value, plan, 0, 0.25, window)
+        assert torch.allclose(found, expected, atol=1e-5)
+    assert calls == [6, 6]
