@@ -63,6 +63,8 @@ class Assembly:
         By segment.
     computed : dict of str to str
         Chunks whose KV was missing and was made now, and why it was missing.
+    needs : sequence of str
+        Extras that the method reads.
     shared : dict, optional
         Contexts that several questions are asked over at once: each is assembled for the first of them.
     """
@@ -73,6 +75,7 @@ class Assembly:
     chunks: Sequence[Chunk]
     ledger: Ledger
     ms: Timings = field(default_factory=Timings)
+    needs: Sequence[str] = ()
     found: dict[int, Loaded] = field(default_factory=dict)
     computed: dict[str, str] = field(default_factory=dict)
     shared: dict[Hashable, Assembled] | None = None
@@ -210,7 +213,7 @@ class Assembly:
         """A segment's KV, of which only tokens and extras are held on to."""
         found = self.found[number]
         kv = cast(ChunkKV, found.kv)
-        self.found[number] = replace(found, kv=kv.placed())
+        self.found[number] = replace(found, kv=kv.placed(self.needs))
         return kv
 
     def _prefix(self) -> tuple[str, ...]:

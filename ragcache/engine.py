@@ -317,7 +317,9 @@ class Engine:
 
         def assembly(prompt: Prompt) -> Assembly:
             placed = [by_id[prompt.segments[i].chunk or ""] for i in prompt.chunks()]
-            return Assembly(self.reader, self.index, prompt, placed, ledger, ms, computed=computed, shared=shared)
+            return Assembly(
+                self.reader, self.index, prompt, placed, ledger, ms, row.needs, computed=computed, shared=shared
+            )
 
         def look(prompt: Prompt) -> Pass:
             if row.encode is None:

@@ -62,7 +62,7 @@ class Method:
     Raises
     ------
     InvalidArgument
-        If the selector or the schedule needs extras that the encoder does not store.
+        If something else needs extras that the encoder does not store.
     """
 
     name: str
@@ -88,8 +88,9 @@ class Method:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Extras that the selector and the schedule read."""
-        return (*(self.select.needs if self.select else ()), *self.schedule.needs)
+        """Extras that are read when it answers."""
+        parts = (self.select, self.schedule, self.attend, self.layout)
+        return tuple(dict.fromkeys(extra for part in parts if part for extra in part.needs))
 
     def budget(self, recompute: float | None) -> float:
         """The share to recompute: the caller's, or the row's default.

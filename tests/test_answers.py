@@ -22,6 +22,7 @@ from ragcache.model.buffer import ChunkKV, KVBuffer
 from ragcache.model.decode import Sampling
 from ragcache.model.passes import Pass
 from ragcache.model.reader import Reader
+from ragcache.select import ValueShift
 from ragcache.store.memory import MemoryTier
 
 ALL = [(name, None) for name in METHODS] + [("prophetkv", 0.5), ("cacheblend", 1.0), ("random", 0.3)]
@@ -196,4 +197,16 @@ def test_a_chunk_is_let_go_before_the_next_is_loaded(stage: Any, name: str, monk
     assert living == [0] * len(chunks)
     assert [ref for ref in loaded if ref() is not None] == []
     assert ready.passed is not None
-    assert all(kv.layers == () and len(kv) for kv in ready.passed.placed.values())
+    placed = ready.passed.placed.values()
+    assert all(kv.layers == () and len(kv) for kv in placed)
+    assert not any(kv.extras for kv in placed)  # nothing reads them
+
+
+def test_extras_that_are_read_hold_on_to_no_more_than_themselves(stage: Any) -> None:
+    engine, chunks = stage
+    row = replace(METHODS["fusionrag"], select=ValueShift())
+    ready = engine.prefill("Why?", chunks, method=row)
+    assert ready.passed is not None
+    kept = [kv.extras["value_shift"] for kv in ready.passed.placed.values() if kv.extras]
+    assert kept
+    assert all(extra.untyped_storage().nbytes() == extra.nbytes for extra in kept)  # no view of the blob

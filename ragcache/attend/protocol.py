@@ -9,7 +9,15 @@ from ragcache.model.plan import Reshape, Slots
 
 
 class Shaping(Protocol):
-    """Shapes the attention logits of every row that is computed, in the final forward and in every step of decoding."""
+    """Shapes the attention logits of every row that is computed, in the final forward and in every step of decoding.
+
+    Shapings inherit from it, those of other packages too.
+    """
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Extras that the encoder must have stored; none, unless the shaping says so."""
+        return ()
 
     def shape(self, p: Pass, rows: Slots) -> Reshape | None:
         """How logits are shaped; None where nothing is.

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ragcache.attend.protocol import reused
+from ragcache.attend.protocol import Shaping, reused
 from ragcache.errors import InvalidArgument
 from ragcache.model.passes import Pass
 from ragcache.model.plan import Reshape, Slots
 
 
 @dataclass(frozen=True)
-class Scaled:
+class Scaled(Shaping):
     """APE's attention temperature and scaling factor (2502.05431), for every method that reuses keys.
 
     With logits s = q k / sqrt(d), reused keys X and all others O: weights within X are softmax(s_X / T), with

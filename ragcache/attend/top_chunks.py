@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from ragcache.attend.protocol import reused
+from ragcache.attend.protocol import Shaping, reused
 from ragcache.errors import InvalidArgument
 from ragcache.model.passes import Pass
 from ragcache.model.plan import Reshape, Slots
@@ -13,7 +13,7 @@ from ragcache.select import QuestionAttention, Selector
 
 
 @dataclass(frozen=True)
-class TopChunks:
+class TopChunks(Shaping):
     """SEL's hard selection (2412.16545): rows attend to the reused keys of the best chunks only.
 
     Reading chunks in parallel makes the question's attention too even; its entropy falls when most chunks are masked. A
@@ -31,6 +31,11 @@ class TopChunks:
 
     chunks: int = 4
     by: Selector = field(default_factory=lambda: QuestionAttention(layers="all", reduce="mean"))
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """What `by` needs."""
+        return self.by.needs
 
     def __post_init__(self) -> None:
         if self.chunks < 1:

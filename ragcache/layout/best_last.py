@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ragcache.layout.overlapped import overlapped
-from ragcache.layout.protocol import Look
+from ragcache.layout.protocol import Layout, Look
 from ragcache.model.passes import Pass
 from ragcache.schedule.ranking import top
 from ragcache.segments import Frame, Prompt, Segment
@@ -12,7 +12,7 @@ from ragcache.select import QuestionAttention, Selector
 
 
 @dataclass(frozen=True)
-class BestLast:
+class BestLast(Layout):
     """InfoFlow's reordering (2603.05353): chunks ascend by their share of the best-scored tokens.
 
     The question is first read over a scratch buffer in which every chunk stands at the same positions, so that distance
@@ -32,6 +32,11 @@ class BestLast:
         default_factory=lambda: QuestionAttention(layers=(22 / 32, 23 / 32, 24 / 32, 25 / 32), reduce="norm")
     )
     share: float = 0.15
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """What `by` needs."""
+        return self.by.needs
 
     def place(
         self, frame: Frame, prefix: Segment, chunks: Sequence[Segment], question: str, look: Look

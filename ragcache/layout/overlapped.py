@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ragcache.layout.protocol import Look
+from ragcache.layout.protocol import Layout, Look
 from ragcache.segments import Frame, Prompt, Segment
 
 
 @dataclass(frozen=True)
-class Overlapped:
+class Overlapped(Layout):
     """APE's shared position range (2502.05431): chunks begin at |prefix|, the question behind the longest of them.
 
     Chunks encoded behind the system prefix then stand where they were made and are not rotated, and a long context

@@ -11,7 +11,15 @@ Look = Callable[[Prompt], Pass]
 
 
 class Layout(Protocol):
-    """Arranges system prefix, chunks and question into a prompt."""
+    """Arranges system prefix, chunks and question into a prompt.
+
+    Layouts inherit from it, those of other packages too.
+    """
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Extras that the encoder must have stored; none, unless the layout says so."""
+        return ()
 
     def place(
         self, frame: Frame, prefix: Segment, chunks: Sequence[Segment], question: str, look: Look

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ragcache.layout.protocol import Look
+from ragcache.layout.protocol import Layout, Look
 from ragcache.segments import Frame, Prompt, Segment
 
 
 @dataclass(frozen=True)
-class Retrieved:
+class Retrieved(Layout):
     """Most similar chunk first, positions equal to slots."""
 
     def place(

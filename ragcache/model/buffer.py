@@ -46,9 +46,13 @@ class ChunkKV:
         extras = {name: extra[:tokens] for name, extra in self.extras.items()}
         return ChunkKV(layers, self.start, self.token_ids[:tokens], extras)
 
-    def placed(self) -> "ChunkKV":
-        """What is left to be known of it once its K and V stand in a buffer: tokens and extras."""
-        return replace(self, layers=())
+    def placed(self, extras: Sequence[str]) -> "ChunkKV":
+        """What is left to be known of it once its K and V stand in a buffer: tokens, and extras by name.
+
+        Extras are copies: as views of what was loaded they would hold all of that in memory.
+        """
+        kept = {name: extra.clone() for name, extra in self.extras.items() if name in extras}
+        return replace(self, layers=(), extras=kept)
 
     @property
     def nbytes(self) -> int:
