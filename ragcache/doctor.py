@@ -2,11 +2,13 @@
 
 import math
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from ragcache.chunks import Chunk
@@ -18,6 +20,7 @@ from ragcache.model.reader import Reader
 FP32_TOLERANCE = 1e-4
 _NOISE_FACTOR = 2.0
 _RECOMPUTE = 0.15
+_ROWS = 256  # of a product that is timed: a small selective recompute
 
 _QUESTION = "When does the restored mill open, and who pays for it?"
 _NOTES = (
@@ -117,6 +120,28 @@ def ladder(reader: Reader) -> list[Rung]:
     logits = {"no reuse, in two steps": _two_steps(reader, ids, len(ids) // 2)}
     logits |= {name: answer.logits for name, answer in reused.items()}
     return [Rung(name, _kl(full, other), bool(full.argmax() == other.argmax())) for name, other in logits.items()]
+
+
+def dtype_slowdown(reader: Reader) -> float | None:
+    """How often a matrix product in fp32 fits into one in the model's dtype, on a CPU; None where that is no question.
+
+    A processor without instructions for a narrow dtype widens every number before it computes.
+    """
+    dtype, width = reader.model.dtype, reader.model.config.get_text_config().hidden_size
+    if reader.device.type != "cpu" or dtype == torch.float32:
+        return None
+    rows, matrix = torch.randn(_ROWS, width), torch.randn(4 * width, width)
+    narrow = _least_seconds(rows.to(dtype), matrix.to(dtype))
+    return narrow / _least_seconds(rows, matrix)
+
+
+def _least_seconds(rows: Tensor, matrix: Tensor) -> float:
+    taken = []
+    for _ in range(5):
+        began = time.perf_counter()
+        F.linear(rows, matrix)
+        taken.append(time.perf_counter() - began)
+    return min(taken)
 
 
 @contextmanager

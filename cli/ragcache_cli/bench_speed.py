@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ragcache.evaluate.speed.peers import Peer
     from ragcache.model.reader import Reader
 
-Shape = Annotated[str, typer.Option(metavar="NAME", help="Sizes of a published model.")]
+Shape = Annotated[str, typer.Option(metavar="NAME", help="Sizes of a published model, or a checkpoint.")]
 Dtype = Annotated[str, typer.Option(metavar="DTYPE", help="float32, bfloat16 or float16.")]
 Device = Annotated[str, typer.Option(metavar="DEVICE", help="cuda or cpu; without it CUDA if there.")]
 Store = Annotated[str, typer.Option(metavar="WHERE", help="Where our KV is: memory, warm or cold files.")]
@@ -26,14 +26,16 @@ _LLAMA = "llama.cpp:"
 
 
 def shaped(shape: str, dtype: str, device: str, threads: int | None) -> "Reader":
-    """A reader of a shape with random weights."""
+    """A reader of a shape with random weights, or of a checkpoint's, which a hub id or a folder names."""
     import torch
 
-    from ragcache.evaluate.speed.shapes import SHAPES, random_reader
+    from ragcache.evaluate.speed.shapes import SHAPES, checkpoint_reader, random_reader
 
-    kind, sizes = known(shape, SHAPES)
     precision = known(dtype, {name: getattr(torch, name) for name in ("bfloat16", "float16", "float32")})
     use_threads(threads)
+    if "/" in shape or Path(shape).is_dir():
+        return checkpoint_reader(shape, dtype=dtype, device=device)
+    kind, sizes = known(shape, SHAPES)
     return random_reader(kind, sizes, dtype=precision, device=device)
 
 

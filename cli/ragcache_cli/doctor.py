@@ -15,6 +15,8 @@ from ragcache_cli.terminal import note, say, say_json, size, table
 if TYPE_CHECKING:
     from ragcache.model.reader import Reader
 
+SLOWER = 1.2  # times: what is worth a word
+
 
 def doctor(
     model: Annotated[
@@ -50,13 +52,14 @@ def _loaded(model: str | None) -> "Reader":
 
 
 def _examined(reader: "Reader") -> dict[str, Any]:
-    from ragcache.doctor import check_full_recompute, ladder, layer_groups
+    from ragcache.doctor import check_full_recompute, dtype_slowdown, ladder, layer_groups
 
     check = check_full_recompute(reader)
     return {
         "model": reader.name,
         "architecture": type(reader.model).__name__,
         "dtype": str(reader.model.dtype).removeprefix("torch."),
+        "dtype_slowdown": dtype_slowdown(reader),
         "device": str(reader.device),
         "limit": reader.limit,
         "bytes_per_token": reader.bytes_per_token,
@@ -69,6 +72,11 @@ def _examined(reader: "Reader") -> dict[str, Any]:
 
 def _show(found: dict[str, Any]) -> None:
     say(f"{found['model']}: {found['architecture']}, {found['dtype']} on {found['device']}")
+    if (found["dtype_slowdown"] or 0) > SLOWER:
+        say(
+            f"this processor multiplies {found['dtype']} {found['dtype_slowdown']:.1f} times more slowly than float32: "
+            'RagCache.open(..., dtype="float32") answers sooner, for twice the memory'
+        )
     say(f"prompt and answer take at most {found['limit']:,} tokens")
     say(f"KV takes {size(found['bytes_per_token'])} per token; {size(found['free_bytes'])} are free on this disk")
     table(

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import byte_tokenizer, tiny_model, tiny_reader
+from ragcache_cli import doctor as commands
 from typer.testing import Result
 
 from ragcache import doctor
@@ -55,6 +56,25 @@ def test_reuse_costs_more_than_rounding(readers: Callable[[str], Reader]) -> Non
     assert rungs[NOISE].same_token
     assert rungs[RAW].kl > 1e-4
     assert rungs[MENDED].kl > rungs[NOISE].kl
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 5.0])
+def test_a_dtype_that_the_processor_is_slow_at_is_named(
+    factor: float, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reader = Reader(tiny_model("qwen2", dtype=torch.bfloat16), byte_tokenizer())
+    monkeypatch.setattr(doctor, "_least_seconds", lambda rows, _: 1.0 if rows.dtype == torch.float32 else factor)
+    found = commands._examined(reader)
+    assert found["dtype_slowdown"] == factor
+    commands._show(found)
+    assert ("5.0 times more slowly" in capsys.readouterr().out) == (factor == 5.0)
+
+
+def test_what_a_dtype_costs_is_asked_of_narrow_ones_on_a_cpu(readers: Callable[[str], Reader]) -> None:
+    assert doctor.dtype_slowdown(readers("llama")) is None  # fp32
+    narrow = doctor.dtype_slowdown(Reader(tiny_model("qwen2", dtype=torch.bfloat16), byte_tokenizer()))
+    assert narrow is not None
+    assert narrow > 0
 
 
 def test_layers_of_one_layout_stand_together(readers: Callable[[str], Reader]) -> None:

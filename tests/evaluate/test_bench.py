@@ -176,6 +176,25 @@ def test_latency_prints_and_writes_the_same_json(tmp_path: Path, monkeypatch: py
     assert {file.name for file in tmp_path.iterdir()} == {"latency.json", "latency.md", "latency.png"}
 
 
+def test_a_checkpoint_is_timed_with_its_own_weights(tmp_path: Path) -> None:
+    tiny_model("llama", vocab_size=1200).save_pretrained(tmp_path / "model")
+    byte_tokenizer().save_pretrained(tmp_path / "model")
+    options = ["--shape", str(tmp_path / "model"), "--context", "512", "--methods", "naive", "--repeats", "1"]
+    result = CliRunner().invoke(app, ["bench", "latency", *options, "--dtype", "float32", "--json"])
+    assert result.exit_code == 0, result.output
+    content = json.loads(result.stdout)
+    assert [row["method"] for row in content["rows"]] == ["full", "naive"]
+    assert content["rows"][0]["context"] == 512
+
+
+def test_a_checkpoint_with_fewer_tokens_than_the_words_is_refused(tmp_path: Path) -> None:
+    tiny_model("llama").save_pretrained(tmp_path / "model")
+    byte_tokenizer().save_pretrained(tmp_path / "model")
+    result = CliRunner().invoke(app, ["bench", "latency", "--shape", str(tmp_path / "model"), "--dtype", "float32"])
+    assert result.exit_code == 2
+    assert "1,000" in result.stderr
+
+
 def test_a_grid_has_so_many_chunks_of_each_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(shapes.SHAPES, "dwarf", DWARF)
     options = ["--shape", "dwarf", "--chunk", "16,32", "--chunks", "1,3", "--methods", "naive", "--repeats", "1"]

@@ -1,6 +1,7 @@
 """Where chunks stand: shared positions, and the best next to the question."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -10,12 +11,14 @@ from hypothesis import strategies as st
 from stages import Stage, stage
 from torch import Tensor
 
-from ragcache.encode import Alone, Prefixed
+from ragcache.attend import TopChunks
+from ragcache.encode import Alone, Fused, Prefixed
+from ragcache.errors import InvalidArgument
 from ragcache.layout import BestLast, Overlapped
 from ragcache.layout.overlapped import overlapped
 from ragcache.methods import Method
 from ragcache.segments import Prompt, Segment
-from ragcache.select import QuestionAttention, RandomTokens
+from ragcache.select import QuestionAttention, RandomTokens, ValueShift
 
 
 @pytest.fixture
@@ -103,3 +106,10 @@ def test_what_the_look_had_to_make_is_reported_as_missing(set_up: Stage) -> None
     states = {chunk.id: chunk.cache for chunk in report.chunks}
     assert [states[chunk.id] for chunk in set_up.chunks] == ["hit", "miss", "hit", "hit"]
     assert report.charged > 0
+
+
+@pytest.mark.parametrize("part", [{"layout": BestLast(by=ValueShift())}, {"attend": TopChunks(by=ValueShift())}])
+def test_what_a_layout_or_a_shaping_reads_must_be_stored(part: dict[str, Any]) -> None:
+    assert Method("mine", Fused(), **part).needs == ("value_shift",)
+    with pytest.raises(InvalidArgument, match="value_shift"):
+        Method("mine", Alone(), **part)

@@ -62,6 +62,30 @@ def random_reader(kind: str, sizes: dict[str, Any], *, dtype: torch.dtype = torc
     return Reader(model, word_tokenizer(), name=f"random {kind}", weights=f"random {sorted(sizes.items())}")
 
 
+def checkpoint_reader(name: str, *, dtype: str, device: str = "") -> Reader:
+    """A reader of a checkpoint's weights, and `word_tokenizer`: chunks are to have the tokens that are asked for.
+
+    Parameters
+    ----------
+    name : str
+        Hub id or folder.
+    dtype, device : str
+        As in `Reader.load`; no device is its default.
+
+    Raises
+    ------
+    InvalidArgument
+        If nothing by that name can be loaded, or it has fewer tokens than the tokenizer.
+    """
+    loaded, tokenizer = Reader.load(name, dtype=dtype, device=device or None), word_tokenizer()
+    rows = loaded.model.get_input_embeddings().num_embeddings
+    if rows < len(tokenizer):
+        raise InvalidArgument(
+            f"{name} has {rows:,} tokens, but random text takes {len(tokenizer):,}; name another --shape"
+        )
+    return Reader(loaded.model, tokenizer, name=name, weights=loaded.fingerprint)
+
+
 def word_tokenizer() -> Any:
     """Every word is one token, and the template's prefix has `PREFIX` of them."""
     from tokenizers import Tokenizer, models, pre_tokenizers
