@@ -19,8 +19,21 @@ from ragcache.model.reader import Reader
 from ragcache.report import CacheReport, ChunkReport, Timings, Tokens
 from ragcache.segments import Prompt
 
-#: Recomputes what it wants of a context that questions share, ahead of all of them.
-Settle = Callable[[Pass], None]
+
+@dataclass(frozen=True)
+class Settling:
+    """What is recomputed of a context that questions share, ahead of all of them.
+
+    Attributes
+    ----------
+    what : str
+        Tells it from any other way to settle.
+    run : callable
+        Does it.
+    """
+
+    what: str
+    run: Callable[[Pass], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,14 +46,15 @@ class Assembled:
         Nothing behind the context.
     found, computed : dict
         As of `Assembly`.
-    recomputed : Tensor
-        (slots,) bool: recomputed ahead of any question.
+    recomputed, stale : Tensor
+        (slots,) and (layers, slots) bool, as of `Pass`: what was recomputed ahead of any question.
     """
 
     buffer: KVBuffer
     found: dict[int, Loaded]
     computed: dict[str, str]
     recomputed: Tensor
+    stale: Tensor
 
 
 @dataclass(eq=False)
@@ -81,14 +95,14 @@ class Assembly:
     shared: dict[Hashable, Assembled] | None = None
     _chunk_ms: dict[int, float] = field(default_factory=dict)
 
-    def fill(self, encoder: Encoder, room: int, settle: Settle | None = None) -> Pass:
+    def fill(self, encoder: Encoder, room: int, settling: Settling | None = None) -> Pass:
         """Load every KV the encoder allows here, and place it in a buffer with `room` slots.
 
-        A context that is shared is settled once, where it is handed a way to.
+        A context that is shared is settled once, if it is to be.
         """
         if self.shared is None:
             return self._pass(self._assembled(encoder, room))
-        return self._copied(encoder, room, self.shared, settle)
+        return self._copied(encoder, room, self.shared, settling)
 
     def _pass(self, buffer: KVBuffer) -> Pass:
         kvs = {segment: found.kv for segment, found in self.found.items() if found.kv is not None}
@@ -103,25 +117,27 @@ class Assembly:
         return buffer
 
     def _copied(
-        self, encoder: Encoder, room: int, shared: dict[Hashable, Assembled], settle: Settle | None
+        self, encoder: Encoder, room: int, shared: dict[Hashable, Assembled], settling: Settling | None
     ) -> Pass:
         """A copy of what was assembled, and settled, for the first question over these very segments."""
         count = self.prompt.question
         context = tuple((segment.chunk, segment.token_ids) for segment in self.prompt.segments[:count])
-        key = (repr(encoder), settle is not None, tuple(self.prompt.starts[:count]), context)
+        how = (repr(encoder), tuple(self.needs), settling.what if settling else None)
+        key = (how, tuple(self.prompt.starts[:count]), context)
         end = self.prompt.slots[count]
         if key not in shared:
             first = self._pass(self._assembled(encoder, end))
-            if settle is not None:
-                with self.timed("prefill"):
-                    settle(first)
-            shared[key] = Assembled(first.buffer, dict(self.found), dict(self.computed), first.recomputed[:end])
+            if settling is not None:
+                settling.run(first)
+            shared[key] = Assembled(
+                first.buffer, dict(self.found), dict(self.computed), first.recomputed[:end], first.stale[:, :end]
+            )
         held = shared[key]
         self.found.update(held.found)
         self.computed.update(held.computed)
         with self.timed("place"):
             p = self._pass(held.buffer.beginning(end, room))
-        p.recomputed[:end] = held.recomputed
+        p.recomputed[:end], p.stale[:, :end] = held.recomputed, held.stale
         return p
 
     def report(self, name: str, recompute: float | None, recomputed: Tensor, notes: Sequence[str]) -> CacheReport:
@@ -168,30 +184,31 @@ class Assembly:
         """Slots of a segment."""
         return slice(self.prompt.slots[segment], self.prompt.slots[segment + 1])
 
-    def now(self) -> float:
-        """Milliseconds; waits for the accelerator first, which would otherwise still be computing."""
-        if self.reader.device.type == "cuda":
+    def now(self, *, waits: bool = True) -> float:
+        """Milliseconds; waits for an accelerator first, which would otherwise still be computing."""
+        if waits and self.reader.device.type == "cuda":
             torch.cuda.synchronize(self.reader.device)
         return time.perf_counter() * 1e3
 
     @contextmanager
-    def timed(self, stage: str) -> Iterator[None]:
-        """Enter what happens inside as a stage of `ms`."""
-        began = self.now()
+    def timed(self, stage: str, *, waits: bool = True) -> Iterator[None]:
+        """Enter what happens inside as a stage of `ms`; an accelerator need not be done with it if nobody waits."""
+        began = self.now(waits=waits)
         yield
-        setattr(self.ms, stage, getattr(self.ms, stage) + self.now() - began)
+        setattr(self.ms, stage, getattr(self.ms, stage) + self.now(waits=waits) - began)
 
     def _loading(self, encoder: Encoder) -> Iterator[tuple[ChunkKV, int, int]]:
         """Every KV that the encoder allows here, with its slot and position, loaded as it is asked for.
 
-        Nothing here holds on to one: together they would take as much memory as the buffer that they are put into.
+        Nothing here holds on to one: together they would take as much memory as the buffer that they are put into,
+        beside what the memory tier keeps.
         """
         chunks = dict(zip(self.prompt.chunks(), self.chunks, strict=True))
-        with self.timed("load"):
+        with self.timed("load", waits=False):  # meanwhile a GPU copies what was loaded before
             before: tuple[str, ...] | None = self._prefix()
         for number, (slot, start) in enumerate(zip(self.prompt.slots, self.prompt.starts, strict=False)):
             if number in chunks:
-                with self.timed("load"):
+                with self.timed("load", waits=False):
                     before = self._load(number, chunks[number], encoder, before)
             elif number not in self.found and self.prompt.segments[number]:
                 before = None

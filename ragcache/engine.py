@@ -1,6 +1,7 @@
 """Engine: answers a question over chunks with a method; the only place where the axes meet."""
 
 import time
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -9,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ragcache import methods
-from ragcache.assembly import Assembled, Assembly
+from ragcache.assembly import Assembled, Assembly, Settling
 from ragcache.breakeven import BreakEven
 from ragcache.chunks import Chunk
 from ragcache.errors import InvalidArgument, MissingEncoding, PromptTooLong
@@ -125,11 +126,14 @@ class Engine:
             As `answer`, for the first question that does, once all others are answered.
         """
         shared: dict[Hashable, Assembled] = {}
+        known = [(question, self._known(chunks)) for question, chunks in pairs]
+        often = Counter(_names(chunks) for _, chunks in known)
 
-        def one(question: str, chunks: Sequence[Chunk | str]) -> Answer:
-            return self._streamed(question, self._known(chunks), method, recompute, sampling, shared=shared).answer
+        def one(question: str, chunks: Sequence[Chunk]) -> Answer:
+            common = shared if often[_names(chunks)] > 1 else None
+            return self._streamed(question, chunks, method, recompute, sampling, shared=common, at_once=True).answer
 
-        return self.reader.together([partial(one, question, chunks) for question, chunks in pairs])
+        return self.reader.together([partial(one, *pair) for pair in known])
 
     def stream(
         self,
@@ -167,12 +171,13 @@ class Engine:
         sampling: Sampling | None,
         drafts: Sequence[Sequence[int]] = (),
         shared: dict[Hashable, Assembled] | None = None,
+        at_once: bool = False,
     ) -> Stream:
         """A prompt of the house's own, prefilled and ready to be answered."""
         sampling = sampling or Sampling()
         began = time.perf_counter()
         # Questions that are answered at once gain more by what they share.
-        method, notes = self._worthwhile(method, recompute, chunks) if shared is None else (method, ())
+        method, notes = (method, ()) if at_once else self._worthwhile(method, recompute, chunks)
         prefilled = self.prefill(
             question, chunks, method=method, recompute=recompute, max_new_tokens=sampling.max_new_tokens,
             shared=shared, notes=notes,
@@ -272,11 +277,11 @@ class Engine:
         else:
             # What needs no KV runs while it is loaded; at 0 and 1 there is nothing to choose.
             select = row.select.begin(prompt) if row.select and 0 < budget < 1 else None
-            settle = None
+            settling = None
             if shared is not None and row.settles(budget):
-                settle = partial(self._settle, row, select, budget)
-            p = work.fill(row.encode, len(prompt) + max_new_tokens, settle)
-            left = 0.0 if settle else budget
+                settling = Settling(repr((row, budget)), partial(self._settle, work, row, select, budget))
+            p = work.fill(row.encode, len(prompt) + max_new_tokens, settling)
+            left = 0.0 if settling else budget
             with work.timed("select"):
                 scores = self._scores(select, left, p)
                 rows = row.schedule.rows(scores, left, p)
@@ -339,13 +344,15 @@ class Engine:
         work.ledger.head()
         return logits, lambda token: self.reader.stock([token], cache)[0]
 
-    def _settle(self, row: Method, select: Selector | None, budget: float, p: Pass) -> None:
+    def _settle(self, work: Assembly, row: Method, select: Selector | None, budget: float, p: Pass) -> None:
         """Recompute a context's share ahead of any question over it."""
-        rows = row.schedule.rows(self._scores(select, budget, p), budget, p)
+        with work.timed("select"):
+            rows = row.schedule.rows(self._scores(select, budget, p), budget, p)
         if len(rows):
             context = p.with_fresh(rows)
             context = Slots(context[context < p.context_end])
-            p.forward(context, last=p.reader.layers - 1)  # of which keys and values are wanted, no more
+            with work.timed("prefill"):
+                p.forward(context, last=p.reader.layers - 1)  # of which keys and values are wanted, no more
             p.recomputed[rows] = True
 
     def _scores(self, select: Selector | None, budget: float, p: Pass) -> Tensor:
@@ -378,6 +385,10 @@ class Engine:
                 f"{self.reader.name} takes {self.reader.limit:,}; ask with a smaller --top-k, or ingest with a "
                 "smaller --chunk-tokens"
             )
+
+
+def _names(chunks: Sequence[Chunk]) -> tuple[str, ...]:
+    return tuple(chunk.id for chunk in chunks)
 
 
 def _comparison(answer: Answer, own: CacheReport, full: Answer) -> Comparison:

@@ -90,7 +90,7 @@ class Method:
     def needs(self) -> tuple[str, ...]:
         """Extras that are read when it answers."""
         parts = (self.select, self.schedule, self.attend, self.layout)
-        return tuple(dict.fromkeys(extra for part in parts if part for extra in part.needs))
+        return tuple(dict.fromkeys(extra for part in parts if part is not None for extra in part.needs))
 
     def budget(self, recompute: float | None) -> float:
         """The share to recompute: the caller's, or the row's default.
@@ -295,8 +295,7 @@ _ROWS = (
         paper="2606.05875",
         about="what the question attends to in critical middle layers, over all keys instead of anchors",
         when="the model is deep and its critical layers are known: the question stops half-way when it chooses",
-        when_not="nobody has profiled the model's layers: those named are Llama-3.1-8B's, as fractions of its depth",
-        tuned=("select.layers",),
+        when_not="another model's critical layers are known: those named are Llama-3.1-8B's, as fractions of its depth",
     ),
     Method(
         "infoflow",

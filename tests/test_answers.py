@@ -76,14 +76,63 @@ def test_what_does_not_depend_on_the_question_is_recomputed_once(stage: Any, mon
         assert len(ran) == forwards
         share = METHODS[method].recompute or 0
         assert [answer.report.tokens.recomputed for answer in answers] == 3 * [round(share * tokens)]
-    engine.answers([(QUESTIONS[0], chunks), (QUESTIONS[1], chunks[::-1])], method="epic", sampling=SHORT)
+    both = [(question, order) for question in QUESTIONS for order in (chunks, chunks[::-1])]
+    engine.answers(both, method="epic", sampling=SHORT)
     assert len(ran) == 2  # another order is another context
 
 
-def test_a_share_of_nothing_is_settled_too(stage: Any) -> None:
+def test_a_share_of_nothing_needs_no_forward(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     engine, chunks = stage
+    monkeypatch.setattr(Pass, "forward", lambda *given, **how: pytest.fail("a forward of nothing"))
     for answer in engine.answers([(question, chunks) for question in QUESTIONS], method="epic", recompute=1e-6):
         assert answer.report.tokens.recomputed == 0
+
+
+def test_a_context_that_nobody_shares_is_neither_settled_nor_copied(
+    stage: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, chunks = stage
+    monkeypatch.setattr(Pass, "forward", lambda *given, **how: pytest.fail("its rows run with the others'"))
+    monkeypatch.setattr(KVBuffer, "beginning", lambda *given: pytest.fail("a copy"))
+    pairs = [("Why?", chunks), ("Who?", chunks[::-1]), ("When?", chunks[:2])]
+    answers = engine.answers(pairs, method="epic", sampling=SHORT)
+    assert all(answer.report.tokens.recomputed for answer in answers)
+
+
+@pytest.mark.parametrize("also", [("cacheblend", 0.15), ("epic", 0.5), ("naive", None), ("epic", 1.0)])
+def test_methods_that_share_a_dictionary_share_no_context(stage: Any, also: tuple[str, float | None]) -> None:
+    engine, chunks = stage
+    shared: dict[Any, Any] = {}
+    for method, recompute in (("epic", 0.15), also):
+        ready = engine.prefill("Why?", chunks, method=method, recompute=recompute, shared=shared)
+        alone = engine.prefill("Why?", chunks, method=method, recompute=recompute)
+        assert (ready.logits - alone.logits).abs().max() <= 1e-4
+        assert torch.equal(ready.recomputed, alone.recomputed)
+        assert torch.equal(ready.passed.stale, alone.passed.stale)
+    assert len(shared) == 2
+
+
+def test_one_that_fails_while_it_settles_leaves_nothing(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, chunks = stage
+    shared: dict[Any, Any] = {}
+    with monkeypatch.context() as patch:
+        patch.setattr(Pass, "forward", lambda *given, **how: (_ for _ in ()).throw(RuntimeError))
+        with pytest.raises(RuntimeError):
+            engine.prefill("Why?", chunks, method="epic", shared=shared)
+    assert not shared
+    ready = engine.prefill("Why?", chunks, method="epic", shared=shared)
+    assert (ready.logits - engine.prefill("Why?", chunks, method="epic").logits).abs().max() <= 1e-4
+
+
+def test_a_loose_chunk_is_settled_with_the_others(stage: Any) -> None:
+    engine, chunks = stage
+    mixed = [*chunks[:2], "The ferry runs on Sundays, but not in winter, when nobody asks for it."]
+    alone = [engine.answer(question, mixed, method="cacheblend", sampling=SHORT) for question in QUESTIONS]
+    found = engine.answers([(question, mixed) for question in QUESTIONS], method="cacheblend", sampling=SHORT)
+    assert [answer.token_ids for answer in found] == [answer.token_ids for answer in alone]
+    assert [answer.report.tokens.recomputed for answer in found] == [
+        answer.report.tokens.recomputed for answer in alone
+    ]
 
 
 def test_one_context_is_loaded_and_placed_once(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:

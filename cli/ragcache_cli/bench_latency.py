@@ -36,7 +36,7 @@ def latency(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Time methods, and what people run instead, against stock full prefill on a real shape with random weights.
+    """Time methods, and what people run instead, against stock full prefill on a real shape.
 
     Prefix 16 tokens, question 32; every turn has another order and another question. Everything after
     retrieval counts: loading, rotation, selection. The ideal is the method's FLOPs at full prefill's own speed, and one

@@ -1,4 +1,4 @@
-"""What the commands share that time shapes with random weights: the reader, the peers, and how results are written."""
+"""What the commands share that time shapes or checkpoints: the reader, the peers, and how results are written."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -33,7 +33,7 @@ def shaped(shape: str, dtype: str, device: str, threads: int | None) -> "Reader"
 
     precision = known(dtype, {name: getattr(torch, name) for name in ("bfloat16", "float16", "float32")})
     use_threads(threads)
-    if "/" in shape or Path(shape).is_dir():
+    if shape not in SHAPES and ("/" in shape or Path(shape).is_dir()):
         return checkpoint_reader(shape, dtype=dtype, device=device)
     kind, sizes = known(shape, SHAPES)
     return random_reader(kind, sizes, dtype=precision, device=device)

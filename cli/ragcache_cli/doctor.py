@@ -75,7 +75,7 @@ def _show(found: dict[str, Any]) -> None:
     if (found["dtype_slowdown"] or 0) > SLOWER:
         say(
             f"this processor multiplies {found['dtype']} {found['dtype_slowdown']:.1f} times more slowly than float32: "
-            'RagCache.open(..., dtype="float32") answers sooner, for twice the memory'
+            'RagCache.open(..., dtype="float32") reads prompts sooner, in a new index and for twice the memory'
         )
     say(f"prompt and answer take at most {found['limit']:,} tokens")
     say(f"KV takes {size(found['bytes_per_token'])} per token; {size(found['free_bytes'])} are free on this disk")

@@ -84,7 +84,7 @@ def filled(job: Job, reader: Reader, embedder: Embedder, progress: Progress) -> 
     """
     with (
         tempfile.TemporaryDirectory(prefix="ragcache-bench-") as folder,
-        Index(folder, reader, store=LocalStore(Path(folder) / "kv", durable=False)) as index,
+        Index(folder, reader, store=LocalStore.near(reader.device, Path(folder) / "kv", durable=False)) as index,
         packed_weights(),
     ):
         ids = _put(job, index, progress)

@@ -24,7 +24,6 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from ragcache.bundled import reader_path
 from ragcache.encode import Alone
 from ragcache.engine import Engine
-from ragcache.errors import RagCacheError
 from ragcache.evaluate.contenders import contenders
 from ragcache.evaluate.report import hardware, meta
 from ragcache.evaluate.speed.latency import measure
@@ -40,6 +39,7 @@ SECONDS = 540.0  # for everything
 METHODS = ("naive", "cacheblend", "fusionrag")
 
 FP32_TOLERANCE, NOISE_FACTOR = 1e-4, 2.0
+ROUNDED = 0.02  # of bf16 attention's norm
 
 _TINY: dict[str, Any] = {
     "vocab_size": 1000, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 4, "num_attention_heads": 4,
@@ -112,7 +112,7 @@ def _result(part: Part, left: float) -> dict[str, Any]:
     began = time.monotonic()
     try:
         return {"rows": list(part.work()), "seconds": round(time.monotonic() - began, 1)}
-    except (RuntimeError, RagCacheError) as error:  # out of memory, a kernel that is not there: go on with the rest
+    except Exception as error:  # out of memory, a kernel that a compiler refuses: go on with the rest
         return {"error": f"{type(error).__name__}: {error}"}
 
 
@@ -284,12 +284,13 @@ def _gathered(device: str, lengths: Sequence[int], shares: Sequence[float] = (0.
             useful = float((slots + 1).double().sum()) / (keys * (keys + 1) / 2)  # of full attention's FLOPs
             for name, run in work.items():
                 ms = _best_ms(run)
+                difference = float((run().float() - expected).norm() / expected.norm())
                 rows.append({
                     "kernel": f"{name}, {share:.0%} of the rows, {useful * flash / ms:.0%} of flash's FLOP/s",
                     "keys": keys, "ms": ms, "flash_ms": flash,
                     "useful_flops_over_flash": useful * flash / ms,
-                    "serves": (name == "kernel") == kernels.serves(own, key),
-                    "difference": float((run().float() - expected).norm() / expected.norm()),
+                    "serves": (name == "kernel") == kernels.serves(own, key, blocked),
+                    "difference": difference, "passed": difference <= ROUNDED,
                 })  # fmt: skip
     return rows
 

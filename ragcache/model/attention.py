@@ -18,6 +18,7 @@ from ragcache.model.plan import Block, ForwardPlan, Slots, StopForward, visible
 NAME = "ragcache"
 EXPLICIT_ROWS = 64  # most rows per block of explicit probabilities
 EXPLICIT_LOGITS = 1 << 22  # of a block on a CPU, (heads, rows, keys) fp32: what an answer needs beside its KV
+_LEAST_ROWS = 16  # but no fewer rows: each block reads all keys and values
 
 #: Rows of the queries, the keys and values that they see, and their plan.
 _Part = tuple[slice, Tensor, Tensor, ForwardPlan]
@@ -100,7 +101,7 @@ def _plain(query: Tensor, key: Tensor, value: Tensor, plan: ForwardPlan, scale: 
         return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale, enable_gqa=True)
     if rows == 1 and (one := plan.blocks(window)[0]).mask is None:
         return _single(query, key[:, :, one.keys], value[:, :, one.keys], scale)
-    if rows > 1 and kernels.serves(query, key):
+    if rows > 1 and kernels.serves(query, key, blocked):
         return kernels.gathered(query, key, value, plan.slots, scale, window)
     return blocked(query, key, value, plan, scale, window)
 
@@ -161,7 +162,7 @@ def _explicit(
     sink = plan.scores.get(layer)
     outputs, size = [], EXPLICIT_ROWS
     if key.device.type == "cpu":
-        size = max(1, min(size, EXPLICIT_LOGITS // (heads * keys)))
+        size = min(size, max(_LEAST_ROWS, EXPLICIT_LOGITS // (heads * keys)))
     for first in range(0, query.shape[2], size):
         rows = query[0, :, first : first + size]  # (heads, rows, head_dim)
         count = rows.shape[1]

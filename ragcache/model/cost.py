@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from ragcache.model import gate
 from ragcache.model.reader import Reader
 
 
@@ -29,8 +28,9 @@ class Shape:
         outside = {id(p) for p in reader.model.get_input_embeddings().parameters()}
         outside |= {id(p) for p in head.parameters()} if head is not None else set()
         matrices = sum(p.numel() for p in reader.model.parameters() if p.ndim >= 2 and id(p) not in outside)
-        heads, _, size = gate.heads(reader.model)
-        return cls(reader.layers, matrices // reader.layers, heads * size, config.vocab_size * config.hidden_size)
+        heads = config.num_attention_heads
+        head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
+        return cls(reader.layers, matrices // reader.layers, heads * head_dim, config.vocab_size * config.hidden_size)
 
     def forward(self, slots: Tensor, layers: int, *, logits: bool) -> float:
         """FLOPs of rows at `slots`, each seeing every slot up to its own, through `layers` layers."""

@@ -51,14 +51,6 @@ def rotary_frequencies(model: Any) -> list[Tensor]:
     return list(found.values())
 
 
-def heads(model: Any) -> tuple[int, int, int]:
-    """Query heads, key and value heads, and the width of each."""
-    config = model.config.get_text_config()
-    count = int(config.num_attention_heads)
-    size = getattr(config, "head_dim", None) or config.hidden_size // count
-    return count, int(getattr(config, "num_key_value_heads", None) or count), int(size)
-
-
 def length_limit(model: Any) -> int:
     """Most positions that a prompt and its answer may take, the rotary scheme's own switch-over included."""
     config = model.config.get_text_config()

@@ -13,7 +13,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.cache_utils import Cache
 
 from ragcache.errors import InvalidArgument, UnsupportedModel
-from ragcache.model import attention, gate, kernels, rope
+from ragcache.model import attention, gate, rope
 from ragcache.model.borders import borders
 from ragcache.model.buffer import ChunkKV, KVBuffer
 from ragcache.model.fingerprint import fingerprint, weights_in_memory, weights_of_files
@@ -75,8 +75,9 @@ class Reader:
         self.layers = int(model.config.get_text_config().num_hidden_layers)
         self.limit = gate.length_limit(model)
         self.rotator = KeyRotator(self._probe())
-        if self.device.type == "cuda":  # compiled and tried now, not while somebody waits
-            kernels.tried(self.device, model.dtype, *gate.heads(model))
+        if self.device.type == "cuda":  # what kernels there are is compiled and tried now, not while somebody waits
+            slots = torch.tensor([0, 2], device=self.device)
+            self.forward(_PROBE_TOKENS, Positions(slots), self.buffer(3), ForwardPlan(Slots(slots), 3))
 
     @classmethod
     def load(cls, name: str, *, dtype: str = "auto", device: str | None = None, revision: str | None = None) -> Self:

@@ -7,14 +7,14 @@ from torch import Tensor
 
 from ragcache.model.passes import Pass
 from ragcache.model.plan import Slots
+from ragcache.schedule.protocol import Schedule
 from ragcache.schedule.ranking import best
 
 
 @dataclass(frozen=True)
-class Flat:
+class Flat(Schedule):
     """The best-scored tokens, recomputed from the first layer to the last: what released code of every method does."""
 
-    needs: ClassVar[tuple[str, ...]] = ()
     apart: ClassVar[bool] = True
 
     def rows(self, scores: Tensor, budget: float, p: Pass) -> Slots:

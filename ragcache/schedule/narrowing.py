@@ -1,7 +1,7 @@
 """Many tokens in the first layers, few in the last."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -10,11 +10,12 @@ from ragcache.errors import InvalidArgument
 from ragcache.model.deviation import moved
 from ragcache.model.passes import Pass
 from ragcache.model.plan import Slots
+from ragcache.schedule.protocol import Schedule
 from ragcache.schedule.ranking import best, top
 
 
 @dataclass(frozen=True)
-class Narrowing:
+class Narrowing(Schedule):
     """CacheBlend's gradual filtering (2405.16444, section 4.3), for the scores of any selector.
 
     Layer l of L recomputes the share r * (1 + spread * (1 - 2 l / (L - 1))) of the selectable tokens, a straight line
@@ -32,9 +33,6 @@ class Narrowing:
 
     spread: float = 0.5
     by: Literal["scores", "deviation"] = "scores"
-    needs: ClassVar[tuple[str, ...]] = ()
-    apart: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
         if not 0 <= self.spread <= 1:
             raise InvalidArgument(f"spread is {self.spread:g}; Narrowing takes one between 0 (flat) and 1")

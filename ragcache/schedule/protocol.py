@@ -9,15 +9,20 @@ from ragcache.model.plan import Slots
 
 
 class Schedule(Protocol):
-    """Turns scores and a budget into rows, and runs them."""
+    """Turns scores and a budget into rows, and runs them.
+
+    Schedules inherit from it, those of other packages too.
+    """
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Extras that the encoder must have stored."""
+        """Extras that the encoder must have stored; none, unless the schedule says so."""
+        return ()
 
     @property
     def apart(self) -> bool:
-        """Whether the context's rows come out the same if they run ahead of the question's, by themselves."""
+        """Whether all that is done with `rows` is to run them through every layer, so that it may be done ahead."""
+        return False
 
     def rows(self, scores: Tensor, budget: float, p: Pass) -> Slots:
         """Selected slots, ascending, among the selectable ones: those recomputed from the first layer on.

@@ -11,11 +11,12 @@ from ragcache.model.deviation import moved
 from ragcache.model.passes import Pass
 from ragcache.model.plan import Slots, StopForward, layer_index
 from ragcache.model.reader import HIDDEN
+from ragcache.schedule.protocol import Schedule
 from ragcache.schedule.ranking import best
 
 
 @dataclass(frozen=True)
-class Reselect:
+class Reselect(Schedule):
     """DroidSpeak for chunks: choose again where deviation is no longer at chunk heads (2411.02820; study 2603.20218).
 
     The selector's best tokens are recomputed up to layer m. There every other token comes back with the hidden state
@@ -34,7 +35,6 @@ class Reselect:
 
     layer: int | float = 0.5
     needs: ClassVar[tuple[str, ...]] = (HIDDEN,)
-    apart: ClassVar[bool] = False
 
     def rows(self, scores: Tensor, budget: float, p: Pass) -> Slots:
         """The first choice."""

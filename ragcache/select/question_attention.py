@@ -27,8 +27,8 @@ class QuestionAttention(Selector):
     - FusionRAG (2601.12904): `layers="last", reduce="sum"`, the sum over rows and heads of the last layer.
     - ProphetKV (2602.02579): `layers="all", reduce="mean"`, the mean over rows, heads and all layers.
     - QCFuse (2606.05875): `layers=(13, 14, 17), reduce="max"` for Llama-3.1-8B, the max over heads and rows, then the
-      mean over three layers profiled for each model; here over all keys, where QCFuse's own probe reads the layers
-      below from anchors only.
+      mean over three layers profiled for each model (Mistral-7B: 15, 16, 19; Qwen3-8B: 18, 20, 21; Qwen3-14B: 21, 24,
+      26); here over all keys, where QCFuse's own probe reads the layers below from anchors only.
     - InfoFlow (2603.05353): `layers=(22 / 32, 23 / 32, 24 / 32, 25 / 32), reduce="norm"`, the L2 norm over rows of the
       head mean, accumulated over layers 22 to 25 of 32 (indices there, fractions of the depth here: a model with fewer
       layers may have two of them in one).

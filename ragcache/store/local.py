@@ -99,7 +99,10 @@ def _host_memory(nbytes: int) -> Tensor:
 
 
 def _pinned_memory(nbytes: int) -> Tensor:
-    return torch.empty(nbytes, dtype=torch.uint8, pin_memory=True)
+    try:
+        return torch.empty(nbytes, dtype=torch.uint8, pin_memory=True)
+    except RuntimeError:  # the system grants a process only so much of it
+        return _host_memory(nbytes)
 
 
 def is_key(text: str) -> bool:
@@ -152,9 +155,9 @@ class LocalStore:
             raise self._refused(error) from error
 
     @classmethod
-    def near(cls, device: torch.device, root: str | Path) -> Self:
+    def near(cls, device: torch.device, root: str | Path, *, durable: bool = True) -> Self:
         """A store whose blobs are on their way to a device: a GPU copies from pinned memory while the host goes on."""
-        return cls(root, _pinned_memory if device.type == "cuda" else _host_memory)
+        return cls(root, _pinned_memory if device.type == "cuda" else _host_memory, durable=durable)
 
     def put_if_absent(self, key: str, parts: Sequence[bytes | memoryview]) -> bool:
         """Store bytes under a key unless it has some; durable on return.

@@ -9,6 +9,7 @@ from ragcache.model import kernels
 
 CPU = torch.device("cpu")
 
+
 @settings(max_examples=25, deadline=None)
 @given(
     keys=st.integers(1, 200),

@@ -99,6 +99,7 @@ def test_blocked_and_scored_attention_equal_dense_attention(drawn: tuple[Slots, 
         patch.setattr(plan, "BLOCK", 16)
         patch.setattr(attention, "EXPLICIT_ROWS", 16)
         patch.setattr(attention, "EXPLICIT_LOGITS", 4 * 300 * 9)  # of 4 heads: 9 rows of 300 keys, 16 of few
+        patch.setattr(attention, "_LEAST_ROWS", 1)
         blocked = attention._plain(query, key, value, ForwardPlan(slots, end), 0.3, window)
         asked = ForwardPlan(slots, end, scores={3: collected.append})
         scored = attention._explicit(query, key, value, asked, 3, 0.3, window)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ragcache.errors import MissingExtra
 from ragcache.model import kernels
-from ragcache.model.attention import attended
+from ragcache.model.attention import attended, blocked
 from ragcache.model.plan import ForwardPlan, Slots, visible
 
 HERE = Path(__file__).parent
@@ -30,7 +30,7 @@ def test_through_the_interpreter() -> None:
 
 
 def test_without_triton_the_kernel_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "triton", None)
+    monkeypatch.setitem(sys.modules, "triton", None)  # which is how Python says that it is not there
     one = torch.zeros(1, 1, 1, 16)
     with pytest.raises(MissingExtra, match="triton"):
         kernels.gathered(one, one, one, torch.zeros(1, dtype=torch.int64), 1.0, None)
@@ -55,17 +55,17 @@ def _broken(*args: object) -> NoReturn:
 def test_it_serves_where_it_is_right_and_faster(
     agrees: object, faster: object, serves: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kernels, "triton", object())
     for name, value in (("agrees", agrees), ("faster", faster)):
-        monkeypatch.setattr(kernels._Trial, name, value if callable(value) else lambda self, value=value: value)
-    assert kernels.tried(torch.device("cpu"), torch.bfloat16, 4, 2, 64) is serves
-    assert not kernels.tried(torch.device("cpu"), torch.float32, 4, 2, 64)  # which is for checking, not for speed
-    assert not kernels.tried(torch.device("cpu"), torch.bfloat16, 4, 2, 256)
+        monkeypatch.setattr(kernels._Trial, name, value if callable(value) else lambda *_, value=value: value)
+    assert kernels.tried(torch.device("cpu"), torch.bfloat16, 4, 2, 64, blocked) is serves
+    assert not kernels.tried(torch.device("cpu"), torch.float32, 4, 2, 64, blocked)  # for checking, not for speed
+    assert not kernels.tried(torch.device("cpu"), torch.bfloat16, 4, 2, 256, blocked)
 
 
-def test_a_cpu_does_not_ask_for_it() -> None:
+def test_a_cpu_does_not_try_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "tried", lambda *given: pytest.fail("it was tried"))
     one = torch.zeros(1, 1, 1, 16, dtype=torch.bfloat16)
-    assert not kernels.serves(one, one)
+    assert not kernels.serves(one, one, blocked)
 
 
 def test_where_it_serves_gathered_rows_go_through_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +83,7 @@ def test_where_it_serves_gathered_rows_go_through_it(monkeypatch: pytest.MonkeyP
         plan = ForwardPlan(Slots(slots), 12)
         expected = attended(query, key, value, plan, 0, 0.25, window)
         with monkeypatch.context() as patch:
-            patch.setattr(kernels, "serves", lambda query, key: True)
+            patch.setattr(kernels, "serves", lambda *given: True)
             patch.setattr(kernels, "gathered", dense)
             found = attended(query, key, value, plan, 0, 0.25, window)
         assert torch.allclose(found, expected, atol=1e-5)

@@ -53,7 +53,7 @@ def measure(
     Parameters
     ----------
     reader : Reader
-        From `random_reader`.
+        From `random_reader` or `checkpoint_reader`.
     chunks, words : int
         How many, and of how many words each.
     repeats : int

@@ -96,7 +96,7 @@ def measure(
     Parameters
     ----------
     reader : Reader
-        From `random_reader`.
+        From `random_reader` or `checkpoint_reader`.
     field : sequence of Contender
         Full prefill always takes part.
     context : int

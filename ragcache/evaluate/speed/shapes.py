@@ -1,7 +1,8 @@
-"""Published shapes filled with random numbers: speed knows no meaning."""
+"""Models to time: published shapes filled with random numbers, since speed knows no meaning, or a checkpoint."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -51,9 +52,7 @@ def random_reader(kind: str, sizes: dict[str, Any], *, dtype: torch.dtype = torc
     """
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    if device.startswith("cuda"):
-        torch.backends.cuda.enable_cudnn_sdp(False)  # plans anew for every length, 40 ms a time
+    device = _prepared(device)
     special = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": None}
     config = AutoConfig.for_model(kind, **{"max_position_embeddings": 131072, **special, **sizes})
     torch.manual_seed(0)
@@ -77,13 +76,21 @@ def checkpoint_reader(name: str, *, dtype: str, device: str = "") -> Reader:
     InvalidArgument
         If nothing by that name can be loaded, or it has fewer tokens than the tokenizer.
     """
-    loaded, tokenizer = Reader.load(name, dtype=dtype, device=device or None), word_tokenizer()
+    loaded, tokenizer = Reader.load(name, dtype=dtype, device=_prepared(device)), word_tokenizer()
     rows = loaded.model.get_input_embeddings().num_embeddings
     if rows < len(tokenizer):
         raise InvalidArgument(
             f"{name} has {rows:,} tokens, but random text takes {len(tokenizer):,}; name another --shape"
         )
-    return Reader(loaded.model, tokenizer, name=name, weights=loaded.fingerprint)
+    return Reader(loaded.model, tokenizer, name=Path(name).name, weights=loaded.fingerprint)
+
+
+def _prepared(device: str) -> str:
+    """The device to time on, CUDA where there is one, at its best."""
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    if device.startswith("cuda"):
+        torch.backends.cuda.enable_cudnn_sdp(False)  # plans anew for every length, 40 ms a time
+    return device
 
 
 def word_tokenizer() -> Any:

@@ -72,7 +72,7 @@ def measure(
     Parameters
     ----------
     reader : Reader
-        From `random_reader`.
+        From `random_reader` or `checkpoint_reader`.
     contender : Contender
         Who answers.
     questions : int

@@ -102,7 +102,7 @@ def replay(
     Parameters
     ----------
     reader : Reader
-        From `random_reader`.
+        From `random_reader` or `checkpoint_reader`.
     field : sequence of Contender
         Full prefill always takes part.
     trace : Trace
