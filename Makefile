@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 EXTRAS := offline,langchain,llama-index,bench,dev
 
-.PHONY: setup demo test check gpu-check reader bench bench-quality bench-quality-quick bench-default bench-rows bench-speed bench-peers docs
+.PHONY: setup demo test check gpu-check reader bench bench-quality bench-quality-quick bench-default bench-rows bench-speed bench-peers bench-speed-fp32 docs
 .DEFAULT_GOAL := setup
 
 setup: $(READY)
@@ -86,7 +86,18 @@ bench-peers: $(READY)
 	$(SPEED) latency --context 4096 --methods naive,fusionrag --peers prefix-cache,llama.cpp:q8_0 \
 		--out docs/benchmarks/peers-qwen2.5-0.5b.json
 
-# The committed figures, but for those of `bench-peers`.
+# On a processor that has neither matrix nor bf16 instructions; llama.cpp as above.
+bench-speed-fp32: $(READY)
+	$(SPEED) latency --context 4096,8192 --methods naive,fusionrag,qcfuse --recompute 0.05,0.15 --dtype float32 \
+		--out docs/benchmarks/latency-fp32-qwen2.5-0.5b.json
+	$(SPEED) latency --context 4096 --methods naive,fusionrag --peers llama.cpp:q8_0 --dtype float32 \
+		--out docs/benchmarks/peers-fp32-qwen2.5-0.5b.json
+	$(SPEED) throughput --method epic --tokens 1 --dtype float32 \
+		--out docs/benchmarks/throughput-epic-fp32-qwen2.5-0.5b.json
+	$(SPEED) throughput --method auto --recompute 0 --tokens 1 --dtype float32 \
+		--out docs/benchmarks/throughput-auto-fp32-qwen2.5-0.5b.json
+
+# The committed figures, but for those of `bench-peers` and `bench-speed-fp32`.
 bench: $(READY) bench-quality bench-default bench-rows bench-speed
 	HF_HUB_OFFLINE=1 $(BIN)/ragcache bench corpus --methods full,naive,cacheblend,fusionrag,prophetkv --budgets 0.30 --threads 1 \
 		--out docs/benchmarks/corpus-reader.json
