@@ -35,6 +35,7 @@ def _visit(  # type: ignore[no-untyped-def]
         top = higher
     return acc, top, total
 
+
 @triton.jit(do_not_specialize=["rows", "keys", "window"])  # type: ignore[untyped-decorator]
 def attend(  # type: ignore[no-untyped-def]
     query, key, value, slots, output, scale, rows, keys, window,
