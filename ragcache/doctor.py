@@ -2,7 +2,6 @@
 
 import math
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.utils.benchmark import Timer
 
 from ragcache.chunks import Chunk
 from ragcache.encode import Alone, Fused
@@ -131,17 +131,13 @@ def dtype_slowdown(reader: Reader) -> float | None:
     if reader.device.type != "cpu" or dtype == torch.float32:
         return None
     rows, matrix = torch.randn(_ROWS, width), torch.randn(4 * width, width)
-    narrow = _least_seconds(rows.to(dtype), matrix.to(dtype))
-    return narrow / _least_seconds(rows, matrix)
+    narrow = _seconds(rows.to(dtype), matrix.to(dtype))
+    return narrow / _seconds(rows, matrix)
 
 
-def _least_seconds(rows: Tensor, matrix: Tensor) -> float:
-    taken = []
-    for _ in range(5):
-        began = time.perf_counter()
-        F.linear(rows, matrix)
-        taken.append(time.perf_counter() - began)
-    return min(taken)
+def _seconds(rows: Tensor, matrix: Tensor) -> float:
+    product = {"linear": F.linear, "rows": rows, "matrix": matrix}
+    return Timer("linear(rows, matrix)", globals=product, num_threads=torch.get_num_threads()).timeit(5).mean
 
 
 @contextmanager

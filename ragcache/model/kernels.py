@@ -5,7 +5,6 @@ where it was tried and found right and faster.
 """
 
 import logging
-import time
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.utils.benchmark import Timer
 
 from ragcache.errors import MissingExtra
 from ragcache.model.plan import ForwardPlan, Slots, visible
@@ -71,8 +71,8 @@ class _Trial:
     def faster(self, blocks: Blocks) -> bool:
         """Than attention by other means, whose plan is made once for all layers and so before it is timed."""
         plan = ForwardPlan(Slots(self.slots), _TRIED_KEYS)
-        other = _least(lambda: blocks(self.query, self.key, self.value, plan, self.scale, None))
-        return _least(lambda: self._ours(None)) < other
+        other = _seconds(lambda: blocks(self.query, self.key, self.value, plan, self.scale, None))
+        return _seconds(lambda: self._ours(None)) < other
 
     def _error(self, window: int | None) -> float:
         query, key, value = self.query.float(), self.key.float(), self.value.float()
@@ -85,14 +85,9 @@ class _Trial:
         return gathered(self.query, self.key, self.value, self.slots, self.scale, window)
 
 
-def _least(run: Callable[[], Tensor]) -> float:
-    """Seconds of the fastest of a few runs, the first of which makes ready."""
-    taken = []
-    for _ in range(6):
-        began = time.perf_counter()
-        run().sum().item()  # waits for the device
-        taken.append(time.perf_counter() - began)
-    return min(taken)
+def _seconds(run: Callable[[], Tensor]) -> float:
+    """The mean of a few runs, after some that make ready."""
+    return Timer("run()", globals={"run": run}).timeit(5).mean  # which waits for the device
 
 
 def gathered(query: Tensor, key: Tensor, value: Tensor, slots: Tensor, scale: float, window: int | None) -> Tensor:

@@ -63,7 +63,7 @@ def test_a_dtype_that_the_processor_is_slow_at_is_named(
     factor: float, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     reader = Reader(tiny_model("qwen2", dtype=torch.bfloat16), byte_tokenizer())
-    monkeypatch.setattr(doctor, "_least_seconds", lambda rows, _: 1.0 if rows.dtype == torch.float32 else factor)
+    monkeypatch.setattr(doctor, "_seconds", lambda rows, _: 1.0 if rows.dtype == torch.float32 else factor)
     found = commands._examined(reader)
     assert found["dtype_slowdown"] == factor
     commands._show(found)

@@ -282,3 +282,22 @@ def test_only_a_durable_store_waits_for_the_disk(tmp_path, monkeypatch, key_of, 
     assert store.put_if_absent(key_of(1), [b"content"])
     assert len(calls) == waits
     assert bytes(store.get(key_of(1))) == b"content"
+
+
+def test_where_no_memory_can_be_pinned_a_gpu_s_blobs_go_through_ordinary_memory(tmp_path, key_of, monkeypatch):
+    asked, empty = [], torch.empty
+
+    def refused(*size, pin_memory=False, **how):
+        asked.append(pin_memory)
+        if pin_memory:
+            raise RuntimeError("no more of it")
+        return empty(*size, **how)
+
+    monkeypatch.setattr(torch, "empty", refused)
+    key = key_of(1)
+    for device, tried in (("cuda", [True, False]), ("cpu", [False])):
+        near = LocalStore.near(torch.device(device), tmp_path / "kv")
+        near.put_if_absent(key, [b"abc"])
+        asked.clear()
+        assert bytes(near.get(key).tolist()) == b"abc"
+        assert asked == tried
