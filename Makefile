@@ -67,17 +67,20 @@ bench-rows: $(READY)
 		--tasks sections,pronouns,labels,units,facts,needles,twohop,tracking,exceptions,corpus-section --n 50 --seed 7 \
 		--workers 2 --out docs/benchmarks/rows-findings-reader.json
 
-# Times at the 0.5B shape, which want the machine to themselves.
+# Times at the 0.5B shape, which want the machine to themselves. $(1): more options, $(2): what the files are named by.
 SPEED := HF_HUB_OFFLINE=1 $(BIN)/ragcache bench
+define TIMES
+	$(SPEED) latency --context 1024,4096,16384 --methods naive,fusionrag $(1) --out docs/benchmarks/growth-$(2).json
+	$(SPEED) trace --methods naive,fusionrag $(1) --out docs/benchmarks/trace-$(2).json
+	$(SPEED) latency --chunk 32,64,128,256,512 --chunks 1,2,4,8,16 --methods auto --recompute 0 $(1) \
+		--out docs/benchmarks/grid-$(2).json
+endef
+
 bench-speed: $(READY)
 	$(SPEED) latency --context 4096,8192 --methods naive,fusionrag,prophetkv --recompute 0.05,0.15,0.30 \
 		--peers prefix-cache --out docs/benchmarks/latency-qwen2.5-0.5b.json
-	$(SPEED) latency --context 1024,4096,16384 --methods naive,fusionrag \
-		--out docs/benchmarks/growth-qwen2.5-0.5b.json
-	$(SPEED) trace --methods naive,fusionrag --out docs/benchmarks/trace-qwen2.5-0.5b.json
+	$(call TIMES,,qwen2.5-0.5b)
 	$(SPEED) throughput --method fusionrag --tokens 1,16 --out docs/benchmarks/throughput-qwen2.5-0.5b.json
-	$(SPEED) latency --chunk 32,64,128,256,512 --chunks 1,2,4,8,16 --methods auto --recompute 0 \
-		--out docs/benchmarks/grid-qwen2.5-0.5b.json
 	$(SPEED) ingestion --out docs/benchmarks/ingestion-qwen2.5-0.5b.json
 
 # The same with llama.cpp beside it, which is compiled first.
@@ -86,16 +89,19 @@ bench-peers: $(READY)
 	$(SPEED) latency --context 4096 --methods naive,fusionrag --peers prefix-cache,llama.cpp:q8_0 \
 		--out docs/benchmarks/peers-qwen2.5-0.5b.json
 
-# On a processor that has neither matrix nor bf16 instructions; llama.cpp as above.
+# On a processor that has neither matrix nor bf16 instructions, where it takes hours; llama.cpp as above.
+FP32 := --dtype float32
 bench-speed-fp32: $(READY)
-	$(SPEED) latency --context 4096,8192 --methods naive,fusionrag,qcfuse --recompute 0.05,0.15 --dtype float32 \
+	$(SPEED) latency --context 4096,8192 --methods naive,fusionrag,qcfuse --recompute 0.05,0.15 $(FP32) \
 		--out docs/benchmarks/latency-fp32-qwen2.5-0.5b.json
-	$(SPEED) latency --context 4096 --methods naive,fusionrag --peers llama.cpp:q8_0 --dtype float32 \
+	$(SPEED) latency --context 4096 --methods naive,fusionrag --peers llama.cpp:q8_0 $(FP32) \
 		--out docs/benchmarks/peers-fp32-qwen2.5-0.5b.json
-	$(SPEED) throughput --method epic --tokens 1 --dtype float32 \
-		--out docs/benchmarks/throughput-epic-fp32-qwen2.5-0.5b.json
-	$(SPEED) throughput --method auto --recompute 0 --tokens 1 --dtype float32 \
+	$(call TIMES,$(FP32),fp32-qwen2.5-0.5b)
+	$(SPEED) throughput --method fusionrag --tokens 16 $(FP32) --out docs/benchmarks/throughput-fp32-qwen2.5-0.5b.json
+	$(SPEED) throughput --method epic --tokens 1 $(FP32) --out docs/benchmarks/throughput-epic-fp32-qwen2.5-0.5b.json
+	$(SPEED) throughput --method auto --recompute 0 --tokens 1 $(FP32) \
 		--out docs/benchmarks/throughput-auto-fp32-qwen2.5-0.5b.json
+	$(SPEED) ingestion --n 12 $(FP32) --out docs/benchmarks/ingestion-fp32-qwen2.5-0.5b.json
 
 # The committed figures, but for those of `bench-peers` and `bench-speed-fp32`.
 bench: $(READY) bench-quality bench-default bench-rows bench-speed
