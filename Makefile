@@ -94,10 +94,13 @@ FP32 := --dtype float32
 bench-speed-fp32: $(READY)
 	$(SPEED) latency --context 4096,8192 --methods naive,fusionrag,qcfuse --recompute 0.05,0.15 $(FP32) \
 		--out docs/benchmarks/latency-fp32-qwen2.5-0.5b.json
+	$(SPEED) latency --context 8192 --methods naive,fusionrag,qcfuse --recompute 0.05,0.15 $(FP32) \
+		--out docs/benchmarks/latency-8k-fp32-qwen2.5-0.5b.json
 	$(SPEED) latency --context 4096 --methods naive,fusionrag --peers llama.cpp:q8_0 $(FP32) \
 		--out docs/benchmarks/peers-fp32-qwen2.5-0.5b.json
 	$(call TIMES,$(FP32),fp32-qwen2.5-0.5b)
 	$(SPEED) throughput --method fusionrag --tokens 16 $(FP32) --out docs/benchmarks/throughput-fp32-qwen2.5-0.5b.json
+	$(SPEED) throughput --method fusionrag --tokens 64 $(FP32) --out docs/benchmarks/throughput-64-fp32-qwen2.5-0.5b.json
 	$(SPEED) throughput --method epic --tokens 1 $(FP32) --out docs/benchmarks/throughput-epic-fp32-qwen2.5-0.5b.json
 	$(SPEED) throughput --method auto --recompute 0 --tokens 1 $(FP32) \
 		--out docs/benchmarks/throughput-auto-fp32-qwen2.5-0.5b.json
