@@ -42,6 +42,7 @@ def hotpot(row: Node) -> Item:
     """
     pairs = _pairs(row["context"], "sentences")
     context = [(title.text(), " ".join(filter(None, (one.text() for one in sentences)))) for title, sentences in pairs]
+    _some(context, row["context"])
     needed = {title.text() for title, _ in _pairs(row["supporting_facts"], "sent_id")}
     return Item(
         row["id" if "id" in row else "_id"].label(),
@@ -66,6 +67,7 @@ def musique(row: Node) -> Item | None:
     if not row.flag("answerable", default=True):
         return None
     paragraphs = list(row["paragraphs"])
+    _some(paragraphs, row["paragraphs"])
     aliases = [alias.text() for alias in row["answer_aliases"]] if "answer_aliases" in row else []
     return Item(
         row["id"].label(),
@@ -83,12 +85,14 @@ def retrieved(row: Node) -> Item:
     answer too are left out, so that it is known which one is needed. Nothing marked, nothing known: all stay.
     """
     question, answers = row["question"].filled(), row["answer" if "answer" in row else "answers"].texts()
-    passages, gold = _training(row) if "positive_ctxs" in row else _marked(list(row["ctxs"]))
+    passages, gold = _training(row) if "positive_ctxs" in row else _marked(row["ctxs"])
     texts = (titled(one["title"].text() if "title" in one else "", one["text"].filled()) for one in passages)
     return Item(row["id"].label() if "id" in row else "", question, answers, tuple(texts), gold)
 
 
-def _marked(found: Sequence[Node]) -> tuple[list[Node], tuple[int, ...]]:
+def _marked(contexts: Node) -> tuple[list[Node], tuple[int, ...]]:
+    found = list(contexts)
+    _some(found, contexts)
     having = [one for one in found if any(one.flag(key) for key in _HAS_ANSWER)]
     needed = next((one for one in found if one.flag("isgold")), having[0] if having else None)
     kept = [one for one in found if one is needed or one not in having]
@@ -97,10 +101,14 @@ def _marked(found: Sequence[Node]) -> tuple[list[Node], tuple[int, ...]]:
 
 def _training(row: Node) -> tuple[list[Node], tuple[int, ...]]:
     positive = list(row["positive_ctxs"])
-    if not positive:
-        raise row["positive_ctxs"].wrong("at least one passage")
+    _some(positive, row["positive_ctxs"])
     others = [one for key in ("hard_negative_ctxs", "negative_ctxs") if key in row for one in row[key]]
     return [positive[0], *others], (0,)
+
+
+def _some(found: Sequence[object], where: Node) -> None:
+    if not found:
+        raise where.wrong("at least one passage")
 
 
 def pairs(row: Node, size: int) -> Item:

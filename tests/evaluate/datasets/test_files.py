@@ -72,6 +72,7 @@ def test_a_file_that_was_cut_short_is_read_as_far_as_it_is_whole_or_refused(put:
 @pytest.mark.parametrize(
     ("of", "rows", "says"),
     [
+        ("hotpotqa", [{**hotpot()[0], "context": []}], "record 1, context: expected at least one passage"),
         ("hotpotqa", [{**hotpot()[0], "context": [["a", "b", "c"]]}], "record 1, context[0]: expected a list of two"),
         ("hotpotqa", [{**hotpot()[0], "answer": 3}], "record 1, answer: expected a text, found 3"),
         ("nq-open", [retrieved()[0], {"question": "q", "answers": ["a"]}], "record 2: expected an object with 'ctxs'"),
@@ -82,7 +83,7 @@ def test_a_file_that_was_cut_short_is_read_as_far_as_it_is_whole_or_refused(put:
 )
 def test_a_record_of_another_form_is_named_with_what_was_expected(put: Put, of: str, rows: Any, says: str) -> None:
     if of == "musique":
-        rows[0]["paragraphs"] = []
+        rows[0]["paragraphs"] = [{"title": "a", "paragraph_text": "b"}]
     file = put("x.json", json.dumps(rows))
     with pytest.raises(InvalidArgument) as caught:
         load(of, file)
