@@ -24,6 +24,15 @@
 Messages are one sentence that names the values involved, followed by the next command to run where there is one.
 """
 
+#: What to install by: `ragcache` itself is another project's name on the public index.
+DISTRIBUTION = "ragcache-kv"
+
+
+def install(extra: str = "") -> str:
+    """Return the command that installs this project, with an extra or none."""
+    return f"pip install '{DISTRIBUTION}[{extra}]'" if extra else f"pip install {DISTRIBUTION}"
+
+
 
 class RagCacheError(Exception):
     """Root of everything ragcache raises on purpose."""

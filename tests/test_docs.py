@@ -65,3 +65,13 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#\s]+)", page.read_text())
     lost = [link for link in links if "://" not in link and not (page.parent / link).exists()]
     assert not lost
+
+
+def test_nothing_tells_anybody_to_install_somebody_elses_package() -> None:
+    """`ragcache` on the public index is another project's; ours is `ragcache-kv`, or the checkout."""
+    named = re.compile(r"pip install[^\n`]*['\" ]ragcache(?!-kv)\b|needs\([\"']ragcache")
+    files = [ROOT / "README.md", ROOT / "Makefile", ROOT / ".ci" / "run"]
+    for folder in ("ragcache", "cli", "integrations", "examples", "docs"):
+        files += [path for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".md")]
+    assert named.search("run `pip install 'ragcache[offline]'`")
+    assert [str(path) for path in files if named.search(path.read_text(encoding="utf-8"))] == []

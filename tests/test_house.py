@@ -105,7 +105,7 @@ except ImportError as error:
 """
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
     assert done.stdout.startswith("MissingExtra")
-    assert f"pip install 'ragcache[{extra}]'" in done.stdout
+    assert f"pip install 'ragcache-kv[{extra}]'" in done.stdout
 
 
 def test_the_core_knows_no_framework() -> None:

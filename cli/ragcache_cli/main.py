@@ -42,7 +42,9 @@ def _show_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        typer.echo(f"ragcache {version('ragcache')}")
+        from ragcache.errors import DISTRIBUTION
+
+        typer.echo(f"ragcache {version(DISTRIBUTION)}")
         raise typer.Exit
 
 

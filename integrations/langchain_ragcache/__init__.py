@@ -10,7 +10,7 @@
 
 from ragcache.retrieve.needs import needs
 
-with needs("ragcache[langchain]"):
+with needs("langchain"):
     from langchain_ragcache.chat_models import ChatRagCache
     from langchain_ragcache.llms import RagCacheLLM
     from langchain_ragcache.retrievers import RagCacheRetriever

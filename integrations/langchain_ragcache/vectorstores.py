@@ -283,6 +283,6 @@ def _listed(ids: list[str] | str | None) -> list[str]:
 
 
 def _chroma() -> type[VectorStore]:
-    with needs("ragcache[langchain]"):
+    with needs("langchain"):
         from langchain_chroma import Chroma
     return Chroma

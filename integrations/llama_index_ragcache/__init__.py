@@ -10,7 +10,7 @@
 
 from ragcache.retrieve.needs import needs
 
-with needs("ragcache[llama-index]"):
+with needs("llama-index"):
     from llama_index_ragcache.llm import RagCacheLLM
     from llama_index_ragcache.retriever import RagCacheRetriever
     from llama_index_ragcache.synthesizer import RagCacheSynthesizer

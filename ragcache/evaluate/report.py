@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from ragcache.errors import InvalidArgument
+from ragcache.errors import DISTRIBUTION, InvalidArgument
 from ragcache.evaluate.pages.columns import markdown
 from ragcache.evaluate.pages.picture import draw
 from ragcache.evaluate.table import Row
@@ -39,7 +39,7 @@ def meta(*, device: torch.device, **given: Any) -> dict[str, Any]:
         "commit": _commit(),
         "hardware": hardware(device),
         "threads": torch.get_num_threads(),
-        "versions": {name: _version(name) for name in ("ragcache", "torch", "transformers", "numpy")},
+        "versions": {name: _version(name) for name in (DISTRIBUTION, "torch", "transformers", "numpy")},
         **given,
     }
 
@@ -70,7 +70,7 @@ def check_plotting() -> None:
     MissingExtra
         If matplotlib is not installed.
     """
-    with needs("ragcache[bench]"):
+    with needs("bench"):
         import matplotlib  # noqa: F401
 
 

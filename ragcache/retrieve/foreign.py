@@ -36,7 +36,7 @@ def foreign(path: Path, name: str | None) -> tuple[str, list[tuple[str, str, dic
     """
     if not (path / "chroma.sqlite3").is_file():
         raise NoDocuments(f"{path} is no Chroma folder; name the one that was given as persist_directory or path")
-    with needs("ragcache"):
+    with needs():
         from chromadb import PersistentClient
         from chromadb.config import Settings
     try:

@@ -44,7 +44,7 @@ def read_text(data: bytes) -> Parsed:
 
 
 def _guess(data: bytes) -> str:
-    with needs("ragcache"):
+    with needs():
         from charset_normalizer import from_bytes
     best = from_bytes(data).best()
     if best is None:
@@ -61,7 +61,7 @@ def read_markdown(data: bytes) -> Parsed:
 
 def read_html(data: bytes) -> Parsed:
     """What a browser would show, a line for each block."""
-    with needs("ragcache"):
+    with needs():
         from bs4 import BeautifulSoup
         from bs4.exceptions import ParserRejectedMarkup
     with _reason(ParserRejectedMarkup), _hushed("bs4.dammit"), warnings.catch_warnings():
@@ -89,7 +89,7 @@ def _shown(page: "BeautifulSoup") -> str:
 
 def read_pdf(data: bytes) -> Parsed:
     """The text layer, page after page; a word that is hyphenated over a line end is made whole."""
-    with needs("ragcache"):
+    with needs():
         from pypdf import PdfReader
         from pypdf.errors import DependencyError, PyPdfError
     with _hushed("pypdf"), _reason(PyPdfError, DependencyError):
@@ -127,7 +127,7 @@ def _hushed(name: str) -> Iterator[None]:
 
 def read_docx(data: bytes) -> Parsed:
     """Paragraphs and tables in reading order, without headers and footers."""
-    with needs("ragcache"):
+    with needs():
         from docx import Document
         from docx.opc.exceptions import OpcError
         from docx.table import Table

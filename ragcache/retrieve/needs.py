@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ragcache.errors import MissingExtra
+from ragcache.errors import MissingExtra, install
 
 
 @contextmanager
-def needs(install: str) -> Iterator[None]:
+def needs(extra: str = "") -> Iterator[None]:
     """Turn the absence of a package that is imported inside the block into the command that installs it.
 
     Parameters
     ----------
-    install : str
-        What to hand to ``pip install``, such as ``ragcache[offline]``.
+    extra : str
+        The extra that brings the package, such as ``offline``; none where the base installation does.
 
     Raises
     ------
@@ -23,4 +23,4 @@ def needs(install: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise MissingExtra(f"{error.name} is not installed; run `pip install '{install}'`.") from error
+        raise MissingExtra(f"{error.name} is not installed; run `{install(extra)}`.") from error

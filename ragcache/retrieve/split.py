@@ -94,7 +94,7 @@ class Splitter:
         InvalidArgument
             If a single character is over a limit.
         """
-        with needs("ragcache"):
+        with needs():
             from semantic_text_splitter import MarkdownSplitter, TextSplitter
         # A wrapped line is no border: its newline is shown to the splitter as a space, offset for offset.
         stand_in = next((mark for mark in _STAND_INS if mark not in text), "\n")

@@ -30,7 +30,7 @@ class Vectors:
     """
 
     def __init__(self, path: Path, name: str) -> None:
-        with needs("ragcache"):
+        with needs():
             from chromadb import PersistentClient
             from chromadb.config import Settings
         self.path = path

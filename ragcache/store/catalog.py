@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, TypeVar
 
-from ragcache.errors import IndexFormat, InvalidArgument, RagCacheError, StorageFull, UnusableIndex
+from ragcache.errors import DISTRIBUTION, IndexFormat, InvalidArgument, RagCacheError, StorageFull, UnusableIndex
 from ragcache.store.schema import (
     CHUNK,
     DOCUMENT,
@@ -293,7 +293,7 @@ class Catalog:
         if unknown:
             raise IndexFormat(
                 f"{self.path} was made by a newer version (it has {min(unknown)}); upgrade with "
-                "`pip install --upgrade ragcache`."
+                f"`pip install --upgrade {DISTRIBUTION}`."
             )
         for migration in MIGRATIONS:
             if migration.__name__ not in applied:

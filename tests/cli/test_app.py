@@ -97,4 +97,4 @@ def test_a_broken_pipe_ends_quietly() -> None:
 def test_the_version_is_the_package_s(run) -> None:  # type: ignore[no-untyped-def]
     from importlib.metadata import version
 
-    assert run("--version").output.split() == ["ragcache", version("ragcache")]
+    assert run("--version").output.split() == ["ragcache", version("ragcache-kv")]

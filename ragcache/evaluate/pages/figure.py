@@ -13,7 +13,7 @@ def empty_figure(width: float, height: float) -> Any:
     MissingExtra
         If matplotlib is not installed.
     """
-    with needs("ragcache[bench]"):
+    with needs("bench"):
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     made = Figure(figsize=(width, height), layout="constrained")

@@ -34,7 +34,7 @@ def write_gguf(model: torch.nn.Module, path: Path, precision: Precision) -> None
     MissingExtra
         If `gguf` is not installed.
     """
-    with needs("ragcache[peers]"):
+    with needs("peers"):
         import gguf
     config: Any = model.config
     if config.model_type not in _ARCHITECTURES:

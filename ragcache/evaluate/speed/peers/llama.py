@@ -46,7 +46,7 @@ class LlamaModel:
     """
 
     def __init__(self, path: Path) -> None:
-        with needs("ragcache[peers]"):
+        with needs("peers"):
             import llama_cpp
         self.api: Any = llama_cpp.llama_cpp
         # Once a thread has set up its tile registers llama.cpp takes them for granted, and PyTorch releases them after
