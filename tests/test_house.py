@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "ragcache"
 # Lower rooms first; a module may import from its own room and from lower ones.
 FLOORS = [
-    ["errors", "bundled"],
+    ["errors", "lazy", "bundled"],
     ["segments", "report"],
     ["model", "store"],
     ["encode", "select", "schedule"],

@@ -2,11 +2,9 @@
 
 from dataclasses import dataclass, field
 
-import torch
-from torch import Tensor
-
 from ragcache.attend.protocol import Shaping, reused
 from ragcache.errors import InvalidArgument
+from ragcache.lazy import Tensor, torch
 from ragcache.model.passes import Pass
 from ragcache.model.plan import Reshape, Slots
 from ragcache.select import QuestionAttention, Selector

@@ -1,14 +1,19 @@
 """Another encoding, with the hidden states that enter one of its layers stored beside it."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ragcache.encode.alone import Alone
 from ragcache.encode.protocol import Encoder, LeftContext, Stored
-from ragcache.model.buffer import ChunkKV
-from ragcache.model.plan import layer_index
-from ragcache.model.reader import HIDDEN, Reader
+from ragcache.model.plan import HIDDEN, layer_index
 from ragcache.segments import Segment
+
+if TYPE_CHECKING:
+    from ragcache.model.buffer import ChunkKV
+    from ragcache.model.reader import Reader
 
 
 @dataclass(frozen=True)

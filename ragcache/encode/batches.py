@@ -3,9 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-import torch
-
 from ragcache.encode.protocol import LeftContext
+from ragcache.lazy import torch
 
 # One long chunk fills the machine by itself; more only delays progress, and what an interrupt loses.
 _TOKENS = {"cpu": 512}
@@ -15,7 +14,7 @@ _COPIED = 8  # tokens of left context, copied rather than computed, that weigh a
 _Item = TypeVar("_Item")
 
 
-def capacity(device: torch.device) -> int:
+def capacity(device: "torch.device") -> int:
     """Tokens that one forward encodes on a device."""
     return _TOKENS.get(device.type, _ACCELERATED)
 

@@ -1,18 +1,20 @@
 """Each chunk behind other chunks' KV, those most like it or those before it: FusionRAG's neighbour fusion."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, get_args
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 from ragcache.encode.prefixed import Prefixed
 from ragcache.encode.protocol import Anywhere, Encoder, LeftContext, Stored
 from ragcache.errors import InvalidArgument
-from ragcache.model.buffer import ChunkKV
-from ragcache.model.reader import Reader
+from ragcache.lazy import Tensor, torch
 from ragcache.segments import Segment
+
+if TYPE_CHECKING:
+    from ragcache.model.buffer import ChunkKV
+    from ragcache.model.reader import Reader
 
 By = Literal["similarity", "structure", "both"]
 VALUE_SHIFT = "value_shift"

@@ -1,12 +1,16 @@
 """Axis A: in which left context was a chunk's KV made?"""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from ragcache.model.buffer import ChunkKV
-from ragcache.model.reader import Reader
 from ragcache.segments import Segment
+
+if TYPE_CHECKING:
+    from ragcache.model.buffer import ChunkKV
+    from ragcache.model.reader import Reader
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +79,7 @@ class Encoder(Protocol):
         """Tokens that are prefilled for every chunk and thrown away."""
 
     @property
-    def before(self) -> "Encoder | None":
+    def before(self) -> Encoder | None:
         """The encoding that must be stored first, and serves until this one is."""
 
     @property

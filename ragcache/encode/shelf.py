@@ -1,16 +1,21 @@
 """What an index shows to an encoder, and which of its KV no longer holds."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import takewhile
+from typing import TYPE_CHECKING
 
 from ragcache.encode.in_document import nearest
 from ragcache.encode.protocol import Encoder, LeftContext
 from ragcache.errors import InvalidArgument
-from ragcache.model.buffer import ChunkKV
 from ragcache.segments import Segment
 from ragcache.store import Catalog, EncodingRow
+
+if TYPE_CHECKING:
+    from ragcache.model.buffer import ChunkKV
 
 #: Setting: recipes whose KV depends on what stands before a chunk in its document.
 STRUCTURAL = "recipes_by_structure"

@@ -1,13 +1,18 @@
 """Each chunk behind a few throw-away tokens that take the attention sink."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ragcache.encode.protocol import Anywhere, LeftContext, Stored
 from ragcache.errors import UnsupportedModel
-from ragcache.model.buffer import ChunkKV
-from ragcache.model.reader import Reader
 from ragcache.segments import Segment
+
+if TYPE_CHECKING:
+    from ragcache.model.buffer import ChunkKV
+    from ragcache.model.reader import Reader
 
 
 @dataclass(frozen=True)

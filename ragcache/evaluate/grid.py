@@ -143,7 +143,7 @@ def _walk(path: str, holder: Any) -> Iterator[tuple[str, Any, Any, Mapping[Any, 
     """Path, value, annotation and metadata of a choice's fields, those of the choices inside it included."""
     if not is_dataclass(holder):
         return
-    hints = get_type_hints(type(holder))
+    hints = get_type_hints(type(holder), localns={"Reader": Any})  # named for type checkers only
     for one in fields(holder):
         value, inside = getattr(holder, one.name), f"{path}.{one.name}"
         if is_dataclass(value):

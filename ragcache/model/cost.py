@@ -1,10 +1,14 @@
 """What a forward costs: token-layers of reused context, and FLOPs."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from torch import Tensor
+from ragcache.lazy import Tensor
 
-from ragcache.model.reader import Reader
+if TYPE_CHECKING:
+    from ragcache.model.reader import Reader
 
 
 @dataclass(frozen=True)
@@ -21,7 +25,7 @@ class Shape:
     head: int
 
     @classmethod
-    def of(cls, reader: Reader) -> "Shape":
+    def of(cls, reader: Reader) -> Shape:
         """Read from the model's own parameters and configuration."""
         config = reader.model.config.get_text_config()
         head = reader.model.get_output_embeddings()

@@ -8,10 +8,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
-import torch
-from torch import Tensor
-
 from ragcache.errors import InvalidArgument
+from ragcache.lazy import Tensor, torch
 
 #: Forwards one token and returns the next logits, (vocabulary,) fp32.
 Step = Callable[[int], Tensor]
@@ -143,7 +141,7 @@ def _held_back(text: str, stop: Sequence[str]) -> int:
     return max([incomplete, *starts])
 
 
-def _chooser(sampling: Sampling, device: torch.device) -> Callable[[list[int], Tensor], int]:
+def _chooser(sampling: Sampling, device: "torch.device") -> Callable[[list[int], Tensor], int]:
     from transformers.generation.logits_process import (
         LogitsProcessorList,
         RepetitionPenaltyLogitsProcessor,

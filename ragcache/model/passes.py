@@ -1,14 +1,13 @@
 """Pass: what a method's choices are handed while an answer is being prepared."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
-
-from ragcache.model.buffer import ChunkKV, KVBuffer
+from ragcache.lazy import Tensor, torch
 from ragcache.model.cost import Ledger
 from ragcache.model.plan import (
     EnterSink,
@@ -21,8 +20,11 @@ from ragcache.model.plan import (
     StopForward,
     UpdateSink,
 )
-from ragcache.model.reader import Reader
 from ragcache.segments import Prompt
+
+if TYPE_CHECKING:
+    from ragcache.model.buffer import ChunkKV, KVBuffer
+    from ragcache.model.reader import Reader
 
 
 @dataclass

@@ -11,8 +11,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NewType
 
-import torch
-from torch import Tensor
+from ragcache.lazy import Tensor, torch
 
 Slots = NewType("Slots", Tensor)  # (rows,) int64, strictly ascending
 Positions = NewType("Positions", Tensor)  # (rows,) int64
@@ -28,6 +27,7 @@ Narrow = Callable[[int, Slots], Tensor | None]
 #: Shapes a layer's masked attention logits, (heads, rows, keys from slot 0 on) fp32, before the softmax.
 Reshape = Callable[[int, Tensor], Tensor]
 
+HIDDEN = "hidden"  # the extra that keeps hidden states
 BLOCK = 128  # query rows per attention call: few enough to skip most of the future, enough for the kernel's full speed
 
 
@@ -48,7 +48,7 @@ class Block:
     mask: Tensor | None
     _bias: Tensor | None = field(default=None, init=False, repr=False)
 
-    def bias(self, dtype: torch.dtype) -> Tensor | None:
+    def bias(self, dtype: "torch.dtype") -> Tensor | None:
         """The mask as SDPA adds it to logits, (1, 1, rows, keys - common): made once, not in every layer."""
         if self.mask is not None and self._bias is None:
             self._bias = torch.zeros_like(self.mask, dtype=dtype).masked_fill_(~self.mask, float("-inf"))[None, None]

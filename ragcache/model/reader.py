@@ -19,13 +19,12 @@ from ragcache.model.buffer import ChunkKV, KVBuffer
 from ragcache.model.fingerprint import fingerprint, weights_in_memory, weights_of_files
 from ragcache.model.joint import Call, Gathering, JointBuffer, kept_rows, parted
 from ragcache.model.lock import FairLock
-from ragcache.model.plan import ForwardPlan, Positions, Slots, StopForward
+from ragcache.model.plan import HIDDEN, ForwardPlan, Positions, Slots, StopForward
 from ragcache.model.rope import KeyRotator, RopeLayout
 from ragcache.model.runs import lined_up
 from ragcache.model.tiles import tiled
 
 _Answer = TypeVar("_Answer")
-HIDDEN = "hidden"  # the extra that keeps hidden states
 _PROBE_TOKENS = (5, 7)
 _ROTATED = 4096  # slots whose keys turn together: bounds their fp32 copies
 

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch import Tensor
-
+from ragcache.lazy import Tensor
 from ragcache.model.passes import Pass
 from ragcache.model.plan import Slots
 from ragcache.schedule.protocol import Schedule

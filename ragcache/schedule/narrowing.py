@@ -3,10 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-import torch
-from torch import Tensor
-
 from ragcache.errors import InvalidArgument
+from ragcache.lazy import Tensor, torch
 from ragcache.model.deviation import moved
 from ragcache.model.passes import Pass
 from ragcache.model.plan import Slots

@@ -1,7 +1,7 @@
 """The best-scored share of a prompt's selectable slots."""
 
-from torch import Tensor
 
+from ragcache.lazy import Tensor
 from ragcache.model.passes import Pass
 from ragcache.model.plan import Slots
 

@@ -3,14 +3,11 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
-from torch import Tensor
-
 from ragcache.errors import InvalidArgument
+from ragcache.lazy import Tensor, torch
 from ragcache.model.deviation import moved
 from ragcache.model.passes import Pass
-from ragcache.model.plan import Slots, StopForward, layer_index
-from ragcache.model.reader import HIDDEN
+from ragcache.model.plan import HIDDEN, Slots, StopForward, layer_index
 from ragcache.schedule.protocol import Schedule
 from ragcache.schedule.ranking import best
 

@@ -1,17 +1,21 @@
 """The tokens that the question attends to when a small model reads the whole prompt."""
 
+from __future__ import annotations
+
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from torch import Tensor
-
+from ragcache.lazy import Tensor
 from ragcache.model.passes import Pass
-from ragcache.model.reader import Reader
 from ragcache.segments import Prompt
 from ragcache.select.companion import SIBLING, Reading, read, reader_of
 from ragcache.select.mass import Layers, Reduce
 from ragcache.select.protocol import Selector
 from ragcache.select.question_attention import QuestionAttention
+
+if TYPE_CHECKING:
+    from ragcache.model.reader import Reader
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,25 @@
 """A model that reads beside the primary one: the same prompt, without any cache."""
 
+from __future__ import annotations
+
 import threading
 from dataclasses import dataclass
 from functools import cache
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from ragcache.errors import PromptTooLong
+from ragcache.lazy import Tensor, torch
 from ragcache.model.cost import Ledger, Shape
 from ragcache.model.passes import Pass
 from ragcache.model.plan import Slots
-from ragcache.model.reader import Reader
 from ragcache.segments import CHUNK_END, Prompt, Segment
 from ragcache.select.mass import layer_indices
 from ragcache.select.offsets import spans, spread
 from ragcache.select.question_attention import QuestionAttention
 from ragcache.select.rendering import rendering
+
+if TYPE_CHECKING:
+    from ragcache.model.reader import Reader
 
 SIBLING = "sibling"
 _loading = threading.Lock()
@@ -88,7 +91,7 @@ def read(reader: Reader, asked: Prompt, look: QuestionAttention) -> Reading:
 
 def reader_of(model: str | Reader) -> Reader:
     """The auxiliary of that name: loaded once per process, on CPU."""
-    if isinstance(model, Reader):
+    if not isinstance(model, str):
         return model
     with _loading:  # two first questions at once must not load it twice
         return _loaded(model)
@@ -97,6 +100,7 @@ def reader_of(model: str | Reader) -> Reader:
 @cache
 def _loaded(name: str) -> Reader:
     from ragcache.bundled import sibling_path
+    from ragcache.model.reader import Reader
 
     return Reader.load(str(sibling_path()) if name == SIBLING else name, device="cpu")
 

@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
-from torch import Tensor
-
+from ragcache.lazy import Tensor, torch
 from ragcache.model.passes import Pass
 from ragcache.select.protocol import Selector
 

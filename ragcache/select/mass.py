@@ -2,10 +2,8 @@
 
 from typing import Literal
 
-import torch
-from torch import Tensor
-
 from ragcache.errors import InvalidArgument
+from ragcache.lazy import Tensor, torch
 from ragcache.model.plan import layer_index
 
 Layers = Literal["last", "all"] | tuple[int | float, ...]

@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from ragcache.errors import UnsupportedModel
+from ragcache.lazy import Tensor, torch
 
 _UNFINISHED = "\ufffd"  # how a decoder shows bytes that are no character yet
 

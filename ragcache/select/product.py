@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-import torch
-from torch import Tensor
-
 from ragcache.errors import InvalidArgument
+from ragcache.lazy import Tensor, torch
 from ragcache.model.passes import Pass
 from ragcache.segments import Prompt
 from ragcache.select.protocol import Selector

@@ -2,8 +2,7 @@
 
 from typing import Protocol
 
-from torch import Tensor
-
+from ragcache.lazy import Tensor
 from ragcache.model.passes import Pass
 from ragcache.segments import Prompt
 

@@ -2,9 +2,7 @@
 
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
+from ragcache.lazy import Tensor, torch
 from ragcache.model.passes import Pass
 from ragcache.model.plan import ScoreSink, Slots
 from ragcache.select.mass import Layers, Mass, Reduce, layer_indices

@@ -3,9 +3,7 @@
 import zlib
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
+from ragcache.lazy import Tensor, torch
 from ragcache.model.passes import Pass
 from ragcache.select.protocol import Selector
 

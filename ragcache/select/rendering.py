@@ -1,16 +1,19 @@
 """One model's prompt as another model reads it: by its own template and tokenizer."""
 
+from __future__ import annotations
+
 import copy
 import threading
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from torch import Tensor
-
-from ragcache.model.reader import Reader
+from ragcache.lazy import Tensor
 from ragcache.segments import BEFORE_CHUNKS, BEFORE_QUESTION, CHUNK_END, Prompt, Segment, Template
 from ragcache.select.offsets import spans
+
+if TYPE_CHECKING:
+    from ragcache.model.reader import Reader
 
 
 class Rendering:

@@ -14,27 +14,26 @@ from itertools import chain
 from math import prod
 from typing import Any
 
-import torch
 import xxhash
-from torch import Tensor
 
 from ragcache.errors import CorruptBlob, InvalidArgument
+from ragcache.lazy import Tensor, torch
 from ragcache.store.codec import CODECS, Codec, Raw
 from ragcache.store.key import FORMAT
 
-_DTYPES = {
-    "F64": torch.float64,
-    "F32": torch.float32,
-    "F16": torch.float16,
-    "BF16": torch.bfloat16,
-    "I64": torch.int64,
-    "I32": torch.int32,
-    "I16": torch.int16,
-    "I8": torch.int8,
-    "U8": torch.uint8,
+_DTYPES = {  # safetensors' names: torch's
+    "F64": "float64",
+    "F32": "float32",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "I64": "int64",
+    "I32": "int32",
+    "I16": "int16",
+    "I8": "int8",
+    "U8": "uint8",
 }
-_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
-_FLOATS = (torch.bfloat16, torch.float16, torch.float32)
+_NAMES = {f"torch.{dtype}": name for name, dtype in _DTYPES.items()}
+_FLOATS = ("torch.bfloat16", "torch.float16", "torch.float32")
 _OPENING = b'{"__metadata__":{"xxh3_128":"'  # what follows is the header's own checksum, at a fixed place
 _SEAL = slice(8 + len(_OPENING), 8 + len(_OPENING) + 32)
 _HEADER_LIMIT = 16 << 20
@@ -86,7 +85,7 @@ class Blob:
                 f"not {tokens} tokens, {len(self.layers)} layers and start {self.start}."
             )
         for number, layer in enumerate(self.layers):
-            if layer.ndim != 4 or layer.shape[0] != 2 or layer.shape[2] != tokens or layer.dtype not in _FLOATS:
+            if layer.ndim != 4 or layer.shape[0] != 2 or layer.shape[2] != tokens or str(layer.dtype) not in _FLOATS:
                 raise InvalidArgument(
                     f"layer {number} must be (2, kv_heads, {tokens}, head_dim) in bf16, fp16 or fp32, "
                     f"not {tuple(layer.shape)} in {layer.dtype}."
@@ -132,7 +131,7 @@ def pack(blob: Blob, codec: Codec | None = None) -> list[bytes | memoryview]:
         "codec": codec.name,
         "start": str(blob.start),
         "token_ids": _dump(blob.token_ids),
-        "layers": _dump([_NAMES[layer.dtype] for layer in blob.layers]),
+        "layers": _dump([_dtype_name(layer) for layer in blob.layers]),
         "sums": _dump({name: xxhash.xxh3_128_hexdigest(view) for name, view in views.items()}),
         "about": _dump(dict(blob.about)),
     }
@@ -210,7 +209,7 @@ def _tensors(header: dict[str, Any], data: Tensor, sums: Mapping[str, str]) -> d
 def _walk(header: dict[str, Any], data: Tensor) -> Iterator[tuple[str, tuple[Tensor, Tensor]]]:
     end = 0
     for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
-        dtype, shape, (start, stop) = _DTYPES[entry["dtype"]], entry["shape"], entry["data_offsets"]
+        dtype, shape, (start, stop) = _dtype(entry["dtype"]), entry["shape"], entry["data_offsets"]
         if not all(type(number) is int and number >= 0 for number in (*shape, start, stop)):
             raise _Refused(f"{name[:40]} has a size that is no size")
         if start != end or stop - start != prod(shape) * dtype.itemsize or stop > data.numel():
@@ -230,7 +229,7 @@ def _blob(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> Blob:
     for name, tensor in tensors.items():
         parts[name[:_LAYER]][name[_LAYER:]] = tensor
     layers = [
-        codec.decode(parts[_layer_prefix(number)], _DTYPES[dtype])
+        codec.decode(parts[_layer_prefix(number)], _dtype(dtype))
         for number, dtype in enumerate(json.loads(metadata["layers"]))
     ]
     return Blob(
@@ -255,9 +254,15 @@ def _bytes(tensor: Tensor) -> memoryview:
 
 
 def _dtype_name(tensor: Tensor) -> str:
-    if tensor.dtype not in _NAMES:
-        raise InvalidArgument(f"a stored tensor must be one of {', '.join(_NAMES.values())}, not {tensor.dtype}.")
-    return _NAMES[tensor.dtype]
+    name = _NAMES.get(str(tensor.dtype))
+    if name is None:
+        raise InvalidArgument(f"a stored tensor must be one of {', '.join(_DTYPES)}, not {tensor.dtype}.")
+    return name
+
+
+def _dtype(name: str) -> "torch.dtype":
+    dtype: torch.dtype = getattr(torch, _DTYPES[name])
+    return dtype
 
 
 def _dump(value: Any) -> str:

@@ -3,10 +3,8 @@
 from collections.abc import Mapping
 from typing import ClassVar, Protocol
 
-import torch
-from torch import Tensor
-
 from ragcache.errors import InvalidArgument
+from ragcache.lazy import Tensor, torch
 
 
 class Codec(Protocol):
@@ -23,7 +21,7 @@ class Codec(Protocol):
     def encode(self, layer: Tensor) -> dict[str, Tensor]:
         """Write (2, kv_heads, tokens, head_dim) down as tensors, by name, in file order."""
 
-    def decode(self, parts: Mapping[str, Tensor], dtype: torch.dtype) -> Tensor:
+    def decode(self, parts: Mapping[str, Tensor], dtype: "torch.dtype") -> Tensor:
         """Restore (2, kv_heads, tokens, head_dim) in `dtype`."""
 
 
@@ -36,7 +34,7 @@ class Raw:
         """Give the layer itself."""
         return {"kv": layer}
 
-    def decode(self, parts: Mapping[str, Tensor], dtype: torch.dtype) -> Tensor:
+    def decode(self, parts: Mapping[str, Tensor], dtype: "torch.dtype") -> Tensor:
         """Give the layer itself."""
         return parts["kv"]
 
@@ -72,7 +70,7 @@ class Int8:
             "q": scaled.round().clamp(-127, 127).to(torch.int8),
         }
 
-    def decode(self, parts: Mapping[str, Tensor], dtype: torch.dtype) -> Tensor:
+    def decode(self, parts: Mapping[str, Tensor], dtype: "torch.dtype") -> Tensor:
         """Restore a layer, each number within half a step of its scale."""
         exact = parts["q"].float()  # (2, heads, tokens, dim)
         exact[0] *= parts["key_scale"]

@@ -15,10 +15,8 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Self
 
-import torch
-from torch import Tensor
-
 from ragcache.errors import CorruptBlob, InvalidArgument, StorageFull
+from ragcache.lazy import Tensor, torch
 
 _KEY = re.compile(r"[0-9a-f]{64}")
 _LOCKS: dict[Path, tuple[AbstractContextManager[Any], AbstractContextManager[Any]]] = {}
@@ -155,7 +153,7 @@ class LocalStore:
             raise self._refused(error) from error
 
     @classmethod
-    def near(cls, device: torch.device, root: str | Path, *, durable: bool = True) -> Self:
+    def near(cls, device: "torch.device", root: str | Path, *, durable: bool = True) -> Self:
         """A store whose blobs are on their way to a device: a GPU copies from pinned memory while the host goes on."""
         return cls(root, _pinned_memory if device.type == "cuda" else _host_memory, durable=durable)
 

@@ -14,7 +14,8 @@ from ragcache.errors import InvalidArgument
 from ragcache.evaluate.asking import Progress
 from ragcache.evaluate.contenders import Contender
 from ragcache.index import Index
-from ragcache.model.reader import HIDDEN, Reader
+from ragcache.model.plan import HIDDEN
+from ragcache.model.reader import Reader
 
 CHUNK, PREFIX, QUESTION = 512, 16, 32  # tokens
 _WORDS = 997  # the vocabulary that chunks are drawn from
