@@ -4,10 +4,13 @@ import hashlib
 from dataclasses import dataclass
 
 from ragcache.model.buffer import ChunkKV
+from ragcache.places import Mark, find_excerpt, mark_at, marks_within
+from ragcache.report import Source
 from ragcache.segments import Segment
 from ragcache.store import ChunkRow, DocumentRow
 
 CALLED = "called"  # in a document's metadata: what to call it in place of its source
+MARKS = "marks"  # there, too: where its pages and headings begin, as lists of `Mark`'s fields
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,14 @@ class Chunk:
     text: str
     segment: Segment
     score: float | None = None
+    marks: tuple[Mark, ...] = ()
+
+    @property
+    def place(self) -> dict[str, int | str]:
+        """Where it begins: `page`, from 1, and `heading`, each only where the document has one."""
+        mark = mark_at(self.marks, 0)
+        page = {} if mark.page is None else {"page": mark.page}
+        return {**page, "heading": mark.heading} if mark.heading else {**page}
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +46,15 @@ class Loaded:
 def chunk_of(row: ChunkRow, document: DocumentRow) -> Chunk:
     """The chunk of a row."""
     source = document.metadata.get(CALLED) or document.source
-    return Chunk(row.id, source, row.text, Segment(row.token_ids, row.text, row.id))
+    marks = marks_within([Mark(*mark) for mark in document.metadata.get(MARKS, ())], row.start, row.end)
+    return Chunk(row.id, source, row.text, Segment(row.token_ids, row.text, row.id), marks=marks)
+
+
+def source_of(chunk: Chunk, question: str) -> Source:
+    """What an answer to a question says of a chunk that it was given."""
+    offset, excerpt = find_excerpt(chunk.text, question)
+    place = mark_at(chunk.marks, offset)
+    return Source(chunk.id, chunk.source, chunk.text, chunk.score, place.page, place.heading, excerpt)
 
 
 def document_id(source: str) -> str:

@@ -7,11 +7,12 @@ there, so it never points at nothing; whatever a killed run left undone is found
 import hashlib
 import time
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 
 import torch
 
+from ragcache.chunks import MARKS
 from ragcache.collection import COLLECTION
 from ragcache.encode import Encoder, InDocument
 from ragcache.errors import InvalidArgument, UnreadableDocument
@@ -28,7 +29,6 @@ from ragcache.retrieve import (
     find,
     load,
     neighbours,
-    skipped,
 )
 
 #: Called with a stage's name, how much of it is done, and how much there is.
@@ -75,8 +75,22 @@ class Ingestion:
     chunk_tokens: int
     progress: Progress
 
-    def run(self, paths: Sequence[str | Path], encoders: Sequence[Encoder]) -> IngestReport:
+    def run(
+        self,
+        paths: Sequence[str | Path],
+        encoders: Sequence[Encoder],
+        *,
+        exclude: Sequence[str] = (),
+        ignore_files: bool = True,
+    ) -> IngestReport:
         """Ingest files and folders; what is unchanged is left alone, what is gone is removed.
+
+        Parameters
+        ----------
+        paths, exclude, ignore_files
+            As in `ragcache.retrieve.find`.
+        encoders : sequence of Encoder
+            What to make of each chunk.
 
         Raises
         ------
@@ -84,9 +98,12 @@ class Ingestion:
             If there is nothing to ingest, or a named file is of another type.
         UnreadableDocument
             If not one of the documents could be read.
+        InvalidArgument
+            If a pattern of `exclude` is not one.
         """
         began = time.perf_counter()
-        changes = self._documents(paths)
+        found = find(paths, exclude=exclude, ignore_files=ignore_files)
+        changes = self._documents(found.files, paths)
         encoded = self.encode(encoders)
         self.embed()
         stats = self.index.catalog.stats()
@@ -99,8 +116,10 @@ class Ingestion:
             encoded,
             stats["bytes"],
             time.perf_counter() - began,
-            tuple(str(path) for path in skipped(paths)),
-            tuple(changes.errors),
+            found.skipped,
+            (*found.errors, *changes.errors),
+            found.ignored,
+            self._notes(),
         )
 
     def encode(self, encoders: Sequence[Encoder]) -> dict[str, int]:
@@ -132,32 +151,43 @@ class Ingestion:
         if catalog.setting(_EMBEDDED) != catalog.edition():
             self.embed({row.id for row in catalog.documents() if COLLECTION in row.metadata})
 
-    def plan(self, paths: Sequence[str | Path], encoders: Sequence[Encoder], top_k: int) -> IngestPlan:
+    def plan(
+        self,
+        paths: Sequence[str | Path],
+        encoders: Sequence[Encoder],
+        top_k: int,
+        *,
+        exclude: Sequence[str] = (),
+        ignore_files: bool = True,
+    ) -> IngestPlan:
         """What that would cost, nothing written: chunks, bytes, seconds, and questions until it pays off."""
-        splitter, files = self._splitter(), find(paths)
-        lengths: list[int] = []
-        unread = 0
+        splitter, found = self._splitter(), find(paths, exclude=exclude, ignore_files=ignore_files)
+        files, lengths, errors = found.files, list[int](), list[str]()
         for done, path in enumerate(files):
             self.progress("read", done, len(files))
             try:
                 pieces = _pieces(load(path), splitter)
-            except UnreadableDocument:
-                unread += 1  # the ingestion itself will say why
+            except UnreadableDocument as error:
+                errors.append(str(error))
                 continue
             lengths += [len(self.index.template.chunk(piece.text, "").token_ids) for piece in pieces]
         self.progress("read", len(files), len(files))
         todo = [(encoder, lengths) for encoder in _with_bases(encoders)]
-        return self._priced(len(files) - unread, todo, top_k, tuple(str(path) for path in skipped(paths)))
+        return replace(
+            self._priced(len(files) - len(errors), todo, top_k),
+            skipped=found.skipped,
+            ignored=found.ignored,
+            errors=(*found.errors, *errors),
+            notes=self._notes(),
+        )
 
     def pending(self, encoders: Sequence[Encoder], top_k: int) -> IngestPlan:
         """What is still to be encoded of the documents that the index holds already."""
         missing = [(encoder, self.index.missing(encoder)) for encoder in _with_bases(encoders)]
         todo = [(encoder, [len(row.token_ids) for row in rows]) for encoder, rows in missing]
-        return self._priced(len({row.document for _, rows in missing for row in rows}), todo, top_k, ())
+        return self._priced(len({row.document for _, rows in missing for row in rows}), todo, top_k)
 
-    def _priced(
-        self, documents: int, todo: Sequence[tuple[Encoder, Sequence[int]]], top_k: int, left_out: tuple[str, ...]
-    ) -> IngestPlan:
+    def _priced(self, documents: int, todo: Sequence[tuple[Encoder, Sequence[int]]], top_k: int) -> IngestPlan:
         """A plan for chunks of some lengths, per encoder; FLOPs counted, FLOP/s measured on one short prefill."""
         reader, shape = self.index.reader, Shape.of(self.index.reader)
         most = max((lengths for _, lengths in todo), key=len, default=[])
@@ -177,11 +207,10 @@ class Ingestion:
             bytes=reader.bytes_per_token * sum(sum(lengths) for _, lengths in todo),
             seconds=flops / self._flops_per_second() if flops else 0.0,
             break_even_questions=flops / question if question else 0.0,
-            skipped=left_out,
         )
 
-    def _documents(self, paths: Sequence[str | Path]) -> _Changes:
-        changes, splitter, files = _Changes(), self._splitter(), find(paths)
+    def _documents(self, files: Sequence[Path], paths: Sequence[str | Path]) -> _Changes:
+        changes, splitter = _Changes(), self._splitter()
         known = {row.source: row for row in self.index.catalog.documents() if COLLECTION not in row.metadata}
         for done, path in enumerate(files):
             self.progress("documents", done, len(files))
@@ -213,7 +242,7 @@ class Ingestion:
             document.source,
             document.digest,
             [(piece.text, piece.start, piece.end) for piece in pieces],
-            {**document.metadata, "chunk_tokens": self.chunk_tokens},
+            {**document.metadata, "chunk_tokens": self.chunk_tokens, MARKS: [astuple(mark) for mark in document.marks]},
         )
 
     def _remove(self, source: str) -> None:
@@ -243,8 +272,26 @@ class Ingestion:
         end = len(self.index.template.chunk("", "").token_ids)
         if self.chunk_tokens <= end:
             raise InvalidArgument(f"chunk_tokens is {self.chunk_tokens}; a chunk's end alone takes {end}")
-        reader = Limit(lambda text: len(self.index.template.plain(text)), self.chunk_tokens - end, "the reader")
+        most = min(self.chunk_tokens, self._room)
+        reader = Limit(lambda text: len(self.index.template.plain(text)), most - end, "the reader")
         return Splitter([reader, Limit(self.embedder.count, self.embedder.max_tokens, "the embedder")])
+
+    @property
+    def _room(self) -> int:
+        """Tokens of the longest chunk that fits the model behind the system prefix."""
+        return self.index.reader.limit - len(self.index.prefix_segment)
+
+    def _notes(self) -> tuple[str, ...]:
+        """What limits keep chunks shorter than was asked for."""
+        caps = (
+            (self._room, f"{self.index.reader.name} takes"),
+            (self.embedder.max_tokens, f"{self.embedder.name} embeds"),
+        )
+        return tuple(
+            f"chunks are shorter than the {self.chunk_tokens:,} tokens asked for: {takes} at most {most:,}"
+            for most, takes in caps
+            if most < self.chunk_tokens
+        )
 
     def _flops_per_second(self) -> float:
         """Measured on one short prefill, after a warm-up."""
@@ -277,6 +324,15 @@ class _Neighbours:
         found = neighbours(self._vectors.embeddings(names), names, [chunk.text for chunk in chunks], count)
         self._found = {name: [names[i] for i in row] for name, row in zip(names, found, strict=True)}
         self._count = count
+
+
+def listed(paths: str | Path | Sequence[str | Path]) -> list[str | Path]:
+    """One path or several, as a list."""
+    return [paths] if isinstance(paths, str | Path) else list(paths)
+
+
+def silent(stage: str, done: int, total: int) -> None:
+    """Report nothing: the `Progress` of a caller that gave none."""
 
 
 def _pieces(document: Document, splitter: Splitter) -> list[Piece]:

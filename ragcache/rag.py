@@ -16,7 +16,7 @@ from ragcache.encode import Encoder
 from ragcache.engine import Engine
 from ragcache.errors import EmptyIndex, InvalidArgument
 from ragcache.index import Index
-from ragcache.ingest import Ingestion, Progress
+from ragcache.ingest import Ingestion, Progress, listed, silent
 from ragcache.methods import DEFAULT_METHOD, Method
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
@@ -135,6 +135,8 @@ class RagCache:
         *,
         methods: Sequence[str] | None = None,
         chunk_tokens: int | None = None,
+        exclude: Sequence[str] = (),
+        ignore_files: bool = True,
         progress: Progress | None = None,
     ) -> IngestReport:
         """Ingest files and folders, and prefill every chunk once for each encoding that the methods load.
@@ -147,11 +149,15 @@ class RagCache:
             Rows of the method table; the index's own by default.
         chunk_tokens : int, optional
             Most reader tokens of a chunk; the index remembers it.
+        exclude : sequence of str
+            Patterns of files and folders to leave out, as in a `.gitignore` of each folder given.
+        ignore_files : bool
+            Whether `.gitignore` and `.ragcacheignore` files in the folders are obeyed.
         progress : callable, optional
             `progress(stage, done, total)`.
         """
         work = self._ingestion(chunk_tokens, progress)
-        report = work.run(_listed(paths), self._encoders(methods))
+        report = work.run(listed(paths), self._encoders(methods), exclude=exclude, ignore_files=ignore_files)
         if work.chunk_tokens != self.chunk_tokens:
             self.chunk_tokens = work.chunk_tokens
             self._remember(chunk_tokens=work.chunk_tokens)
@@ -163,10 +169,13 @@ class RagCache:
         *,
         methods: Sequence[str] | None = None,
         chunk_tokens: int | None = None,
+        exclude: Sequence[str] = (),
+        ignore_files: bool = True,
         progress: Progress | None = None,
     ) -> IngestPlan:
         """What `ingest` would cost, with nothing written."""
-        return self._ingestion(chunk_tokens, progress).plan(_listed(paths), self._encoders(methods), self.top_k)
+        work, encoders = self._ingestion(chunk_tokens, progress), self._encoders(methods)
+        return work.plan(listed(paths), encoders, self.top_k, exclude=exclude, ignore_files=ignore_files)
 
     def pending(self, *, methods: Sequence[str] | None = None) -> IngestPlan:
         """What is still to be encoded of the documents that are in the index already."""
@@ -370,7 +379,7 @@ class RagCache:
 
     def _ingestion(self, chunk_tokens: int | None, progress: Progress | None) -> Ingestion:
         tokens = self.chunk_tokens if chunk_tokens is None else chunk_tokens
-        return Ingestion(self.index, self._vectors, self._embedder, tokens, progress or _silent)
+        return Ingestion(self.index, self._vectors, self._embedder, tokens, progress or silent)
 
     def _remember(self, **changes: object) -> None:
         self.index.catalog.set_setting("rag", {**self.index.catalog.setting("rag", {}), **changes})
@@ -385,14 +394,6 @@ def load_reader(name: str, *, dtype: str = "auto", device: str | None = None) ->
     reader = Reader.load(str(bundled.reader_path()), dtype=dtype, device=device)
     reader.name = BUNDLED
     return reader
-
-
-def _listed(paths: str | Path | Sequence[str | Path]) -> list[str | Path]:
-    return [paths] if isinstance(paths, str | Path) else list(paths)
-
-
-def _silent(stage: str, done: int, total: int) -> None:
-    """Report nothing."""
 
 
 def _add_retrieval(answer: Answer, taken: float) -> None:

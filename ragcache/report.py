@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 CacheState = Literal["hit", "exact", "miss"]
+_PAGES = {"pptx": "slide", "xlsx": "sheet", "xlsm": "sheet"}  # what a page is called, by suffix
 
 
 @dataclass(frozen=True)
@@ -152,12 +153,36 @@ class CacheReport:
 
 @dataclass(frozen=True)
 class Source:
-    """One retrieved chunk: where it stands in which document, and how similar it is to the question."""
+    """One retrieved chunk: where it stands in which document, and how similar it is to the question.
+
+    Attributes
+    ----------
+    id, source, text : str
+        The chunk's id, the document it came from, and what it says.
+    score : float or None
+        Cosine similarity to the question.
+    page : int or None
+        The excerpt's page, slide or sheet, from 1; None where the format has none.
+    heading : str
+        The headings above the excerpt, outermost first.
+    excerpt : str
+        The passage of the chunk that shares most words with the question, on one line.
+    """
 
     id: str
     source: str
     text: str
     score: float | None = None
+    page: int | None = None
+    heading: str = ""
+    excerpt: str = ""
+
+    @property
+    def citation(self) -> str:
+        """Where to look: the document, the page, and the headings."""
+        unit = _PAGES.get(self.source.rpartition(".")[2].lower(), "p.")
+        page = f", {unit} {self.page}" if self.page is not None else ""
+        return f'{self.source}{page}, "{self.heading}"' if self.heading else f"{self.source}{page}"
 
 
 @dataclass(frozen=True)
@@ -191,7 +216,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class IngestPlan:
-    """What an ingestion would cost, before it starts (`ragcache ingest --dry-run`)."""
+    """What an ingestion would cost, before it starts (`ragcache ingest --dry-run`).
+
+    What `skipped`, `ignored`, `errors` and `notes` hold stands at `IngestReport`.
+    """
 
     documents: int
     chunks: int
@@ -201,11 +229,41 @@ class IngestPlan:
     seconds: float
     break_even_questions: float
     skipped: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every file under the paths would be in the index, but for those that patterns leave out."""
+        return not (self.skipped or self.errors)
 
 
 @dataclass(frozen=True)
 class IngestReport:
-    """What an ingestion did."""
+    """What an ingestion did.
+
+    Attributes
+    ----------
+    added, changed, removed, unchanged : int
+        Documents.
+    chunks : int
+        Chunks of the whole index.
+    encoded : Mapping
+        How many chunks were prefilled, by recipe.
+    bytes : int
+        The index's KV on disk.
+    seconds : float
+        What it took.
+    skipped : tuple of str
+        Files under the paths of a type that no reader takes.
+    ignored : tuple of str
+        What patterns left out: files, and folders with a slash at their end.
+    errors : sequence of str
+        A sentence for each entry under the paths that could not be read.
+    notes : tuple of str
+        What was not done as asked, such as chunks that a limit keeps shorter.
+    """
 
     added: int
     changed: int
@@ -217,3 +275,10 @@ class IngestReport:
     seconds: float
     skipped: tuple[str, ...] = ()
     errors: Sequence[str] = ()
+    ignored: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every file under the paths is in the index, but for those that patterns leave out."""
+        return not (self.skipped or self.errors)

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ragcache.chunks import Chunk
+from ragcache.chunks import Chunk, source_of
 from ragcache.model.decode import Sampling, Step, decode, pieces
 from ragcache.model.passes import Pass
 from ragcache.model.reader import Reader
-from ragcache.report import Answer, CacheReport, Source
+from ragcache.report import Answer, CacheReport
 from ragcache.segments import Prompt
 
 
@@ -149,7 +149,7 @@ class Stream:
         """The whole answer; reads the rest of the stream first."""
         for _ in self:
             pass
-        sources = tuple(Source(chunk.id, chunk.source, chunk.text, chunk.score) for chunk in self._chunks)
+        sources = tuple(source_of(chunk, self._question) for chunk in self._chunks)
         return Answer(
             text="".join(self._text).strip(),
             question=self._question,

@@ -14,7 +14,7 @@ PACKAGE = ROOT / "ragcache"
 # Lower rooms first; a module may import from its own room and from lower ones.
 FLOORS = [
     ["errors", "lazy", "bundled"],
-    ["segments", "report"],
+    ["segments", "report", "places"],
     ["model", "store"],
     ["encode", "select", "schedule"],
     ["attend", "layout"],
@@ -30,7 +30,10 @@ FLOORS = [
     ["evaluate", "train"],
 ]
 FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
-HEAVY = ("chromadb", "sentence_transformers", "semantic_text_splitter", "bs4", "docx", "pypdf", "typer")
+HEAVY = (
+    *("chromadb", "sentence_transformers", "semantic_text_splitter", "typer"),
+    *("bs4", "docx", "pypdf", "pptx", "openpyxl", "pathspec", "markdown_it"),
+)
 
 
 def modules() -> list[Path]:

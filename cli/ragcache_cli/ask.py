@@ -1,5 +1,6 @@
 """`ragcache ask`: one question, answered from cached chunks."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -68,7 +69,9 @@ def _show(answer: "Answer", *, explain: bool) -> None:
     say("\nSources")
     for number, source in enumerate(answer.sources, start=1):
         similarity = "    " if source.score is None else f"{source.score:.2f}"
-        say(f"  {number}  {similarity}  {short(source.source)}")
+        say(f"  {number}  {similarity}  {replace(source, source=short(source.source)).citation}")
+        if source.excerpt:
+            say(f"           {source.excerpt}")
     if explain:
         _explain(answer)
     say(f"\n{answer.report.line(answer.comparison)}")

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,12 +17,30 @@ if TYPE_CHECKING:
     from ragcache.rag import RagCache
     from ragcache.report import IngestPlan, IngestReport
 
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PATTERN",
+        help="Leave out what matches, as a .gitignore in each folder given would; may be given several times. "
+        "One that begins with ! takes back in what a default or an ignore file leaves out.",
+    ),
+]
+NoIgnore = Annotated[bool, typer.Option("--no-ignore", help="Don't obey .gitignore and .ragcacheignore files.")]
+Strict = Annotated[
+    bool,
+    typer.Option("--strict", help="Exit with 1 if a file under the paths is not read, unless a pattern leaves it out."),
+]
+
 _LISTED = 5
 
 
 def ingest(
     paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH...", help="Files and folders: txt, md, html, pdf, docx.")
+        list[Path],
+        typer.Argument(
+            metavar="PATH...",
+            help="Files and folders: txt, md, rst, html, pdf, docx, pptx, xlsx, csv, json, yaml, source code.",
+        ),
     ],
     index: IndexPath = DEFAULT_INDEX,
     model: Model = None,
@@ -30,6 +48,9 @@ def ingest(
     chunk_tokens: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Most tokens of a chunk; the index remembers it.")
     ] = None,
+    exclude: Exclude = None,
+    no_ignore: NoIgnore = False,
+    strict: Strict = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would cost; write nothing.")] = False,
     calibrate: Annotated[
         bool,
@@ -55,20 +76,25 @@ def ingest(
         rag = stack.enter_context(opened(index, model, method, new=place))
         if rag.model_note:
             note(rag.model_note)
+        how: dict[str, Any] = {
+            "methods": method, "chunk_tokens": chunk_tokens, "exclude": exclude or (), "ignore_files": not no_ignore
+        }  # fmt: skip
         if dry_run:
             with progress() as report:
-                plan = rag.plan(paths, methods=method, chunk_tokens=chunk_tokens, progress=report)
+                plan = rag.plan(paths, **how, progress=report)
             say_json(asdict(plan)) if as_json else _show_plan(plan)
+            _exit_unless(plan.complete or not strict)
             return
-        done = run(rag, paths, method, chunk_tokens)
+        done = with_progress(rag, method, lambda bars: rag.ingest(paths, **how, progress=bars))
         found = _break_even(rag, measure=calibrate)
         if as_json:
             tokens = {"break_even_tokens": None if found is None else found.tokens}
             say_json({"index": str(index), "model": rag.reader.name, **asdict(done), **tokens})
-            return
-        if found is not None and found.tokens:
-            note(f"contexts of up to {found.tokens:,} tokens are prefilled, since reuse was slower on this machine")
-        show(done, index)
+        else:
+            if found is not None and found.tokens:
+                note(f"contexts of up to {found.tokens:,} tokens are prefilled, since reuse was slower on this machine")
+            show(done, index)
+        _exit_unless(done.complete or not strict)
 
 
 def _break_even(rag: "RagCache", *, measure: bool) -> "BreakEven | None":
@@ -87,13 +113,14 @@ def _break_even(rag: "RagCache", *, measure: bool) -> "BreakEven | None":
         return known
 
 
-def run(
-    rag: "RagCache", paths: Sequence[Path], methods: Sequence[str] | None = None, chunk_tokens: int | None = None
-) -> "IngestReport":
+def _exit_unless(well: bool) -> None:
+    if not well:
+        raise typer.Exit(1)
+
+
+def run(rag: "RagCache", paths: Sequence[Path]) -> "IngestReport":
     """Ingest with progress bars."""
-    return with_progress(
-        rag, methods, lambda bars: rag.ingest(paths, methods=methods, chunk_tokens=chunk_tokens, progress=bars)
-    )
+    return with_progress(rag, None, lambda bars: rag.ingest(paths, progress=bars))
 
 
 def with_progress(
@@ -154,14 +181,12 @@ def _show_plan(plan: "IngestPlan") -> None:
         ("pays off after", f"about {plan.break_even_questions:,.0f} questions"),
     )
     table(("would be ingested", ""), rows)
-    _show_skipped(plan.skipped)
+    _show_left_out(plan)
 
 
 def show(report: "IngestReport", index: Path, what: str = "documents") -> None:
     """Say what was done, and what to do next."""
-    for error in report.errors:
-        note(f"not ingested: {error}")
-    _show_skipped(report.skipped)
+    _show_left_out(report)
     encoded = ", ".join(f"{count:,} {recipe}" for recipe, count in report.encoded.items()) or "nothing new"
     say(
         f"{what}: {report.added:,} added, {report.changed:,} changed, {report.removed:,} removed, "
@@ -173,8 +198,20 @@ def show(report: "IngestReport", index: Path, what: str = "documents") -> None:
     note(f'next: ragcache ask "\u2026"{where}')
 
 
-def _show_skipped(files: Sequence[str]) -> None:
+def _show_left_out(report: "IngestPlan | IngestReport") -> None:
+    """Name what is not in the index, the first few of each kind, and what was not done as asked."""
+    for error in report.errors[:_LISTED]:
+        note(f"not ingested: {error}")
+    if len(report.errors) > _LISTED:
+        note(f"\u2026 and {len(report.errors) - _LISTED:,} more that can't be read; `--json` names them all")
+    _show_files("skipped, since no reader takes them", report.skipped)
+    _show_files("ignored, since a pattern leaves them out", report.ignored)
+    for said in report.notes:
+        note(said)
+
+
+def _show_files(what: str, files: Sequence[str]) -> None:
     if files:
-        names = ", ".join(short(file) for file in files[:_LISTED])
+        names = ", ".join(short(file).rstrip("/") + "/" * file.endswith("/") for file in files[:_LISTED])
         more = f", \u2026 ({len(files):,} in all)" if len(files) > _LISTED else ""
-        note(f"skipped, since no reader takes them: {names}{more}")
+        note(f"{what}: {names}{more}")

@@ -10,7 +10,8 @@ from langchain_core.retrievers import BaseRetriever
 class RagCacheRetriever(BaseRetriever):
     """The most similar chunks of an index, its files' and those of vector stores alike.
 
-    A document's `id` is the chunk's, so `documents=` finds its KV at once.
+    A document's `id` is the chunk's, so `documents=` finds its KV at once. Its metadata has `source` and `score`, and
+    `page` (from 1) and `heading` where the file has them.
     """
 
     rag: Any
@@ -20,6 +21,6 @@ class RagCacheRetriever(BaseRetriever):
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
         return [
-            Document(chunk.text, id=chunk.id, metadata={"source": chunk.source, "score": chunk.score})
+            Document(chunk.text, id=chunk.id, metadata={"source": chunk.source, "score": chunk.score, **chunk.place})
             for chunk in self.rag.retrieve(query, top_k=self.k)
         ]

@@ -40,11 +40,12 @@ class RagCacheRetriever(BaseRetriever):
 
 
 def _node(chunk: Chunk) -> TextNode:
+    metadata = {"source": chunk.source, **chunk.place}
     return TextNode(
         id_=chunk.id,
         text=chunk.text,
-        metadata={"source": chunk.source},
-        excluded_llm_metadata_keys=["source"],
-        excluded_embed_metadata_keys=["source"],
+        metadata=metadata,
+        excluded_llm_metadata_keys=list(metadata),
+        excluded_embed_metadata_keys=list(metadata),
         relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=chunk.source)},
     )

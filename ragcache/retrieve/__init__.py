@@ -1,6 +1,7 @@
 """Documents in, vectors out: loading, splitting, embedding and search, each a thin wrap of a library."""
 
-from ragcache.retrieve.documents import Document, find, load, skipped
+from ragcache.retrieve.discover import Found, find
+from ragcache.retrieve.documents import Document, load
 from ragcache.retrieve.embed import DEFAULT_EMBEDDER, Embedder
 from ragcache.retrieve.foreign import foreign
 from ragcache.retrieve.neighbours import neighbours
@@ -11,6 +12,7 @@ __all__ = [
     "DEFAULT_EMBEDDER",
     "Document",
     "Embedder",
+    "Found",
     "Limit",
     "Piece",
     "Splitter",
@@ -19,5 +21,4 @@ __all__ = [
     "foreign",
     "load",
     "neighbours",
-    "skipped",
 ]

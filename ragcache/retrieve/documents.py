@@ -1,40 +1,25 @@
-"""Files into documents: which files there are to read, and what they say."""
+"""Files into documents: what they say, and where in it their pages and headings begin."""
 
 import hashlib
 import os
 import re
-import struct
-import zipfile
-import zlib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from pathlib import Path
 from types import MappingProxyType
 
-from ragcache.errors import NoDocuments, UnreadableDocument, UnsupportedDocument
-from ragcache.retrieve.formats import READERS
+from ragcache.errors import UnsupportedDocument
+from ragcache.places import Mark
+from ragcache.retrieve.discover import kind_of, unreadable
+from ragcache.retrieve.formats import BROKEN, READERS, SUPPORTED_WORDS
+from ragcache.retrieve.parsed import Parsed
 
-SUPPORTED = tuple(READERS)
-"""Suffixes that `load` reads, lower case, with their dot."""
+MAX_BYTES = 1 << 29
+"""Larger files are refused: their KV would take terabytes, and their text several times its size in memory."""
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd]")
 _BINARY = 0.05  # control characters in all: random bytes have 20 %, a coloured terminal log 2 %
-# What parsers let through on broken input beside their own errors; they have no narrower root.
-_BROKEN = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    NotImplementedError,
-    RecursionError,
-    SyntaxError,
-    TypeError,
-    ValueError,
-    struct.error,
-    zipfile.BadZipFile,
-    zlib.error,
-)
 
 
 @dataclass(frozen=True)
@@ -51,50 +36,15 @@ class Document:
         ``format`` (the suffix without its dot), and ``title`` where the file has one.
     digest : str
         SHA-256 of the file's bytes, in hex.
+    marks : tuple of Mark
+        Where in the text its pages, slides or sheets begin, and its headings.
     """
 
     source: str
     text: str
     metadata: Mapping[str, str]
     digest: str
-
-
-def find(paths: Iterable[str | Path]) -> list[Path]:
-    """Find the files to read.
-
-    Parameters
-    ----------
-    paths : Iterable[str | Path]
-        Files, and folders to look through; hidden entries and symbolic links to folders are left out.
-
-    Returns
-    -------
-    list[Path]
-        Absolute, sorted, each once.
-
-    Raises
-    ------
-    NoDocuments
-        If a path does not exist, or there is no supported file under any of them.
-    UnsupportedDocument
-        If a file that was named itself is of another type.
-    UnreadableDocument
-        If a folder may not be listed.
-    """
-    named = [Path(path) for path in paths]
-    for path in named:
-        if path.is_file() and path.suffix.lower() not in SUPPORTED:
-            raise UnsupportedDocument(f"{path} can't be read: supported are {', '.join(SUPPORTED)}.")
-    found = [path for path in _walk(named) if path.suffix.lower() in SUPPORTED]
-    if not found:
-        where = ", ".join(map(str, named)) or "no path"
-        raise NoDocuments(f"no document under {where}; give files or folders with {', '.join(SUPPORTED)}.")
-    return found
-
-
-def skipped(paths: Iterable[str | Path]) -> list[Path]:
-    """List the files under `paths` that `find` passes over because no reader takes their suffix, sorted."""
-    return [path for path in _walk([Path(path) for path in paths]) if path.suffix.lower() not in SUPPORTED]
+    marks: tuple[Mark, ...] = ()
 
 
 def load(path: str | Path) -> Document:
@@ -120,60 +70,55 @@ def load(path: str | Path) -> Document:
     path = Path(path)
     reader = READERS.get(path.suffix.lower())
     if reader is None:
-        raise UnsupportedDocument(f"{path} can't be read: supported are {', '.join(SUPPORTED)}.")
+        raise UnsupportedDocument(f"{path} can't be read: supported are {SUPPORTED_WORDS}.")
     try:
-        data = path.read_bytes()
-        text, title = reader(data) if data else ("", None)
+        data = _bytes_of(path)
+        parsed = _cleaned(reader(data) if data else Parsed(""))
     except OSError as error:
-        raise _unreadable(path, error.strerror or str(error)) from error
-    except _BROKEN as error:
-        raise _unreadable(path, str(error) or type(error).__name__) from error
-    metadata = {"format": path.suffix.lower()[1:], "title": " ".join(_plain(title or "").split())}
+        raise unreadable(path, error.strerror or str(error)) from error
+    except MemoryError as error:
+        raise unreadable(path, "it takes more memory than there is") from error
+    except BROKEN as error:
+        raise unreadable(path, str(error) or type(error).__name__) from error
+    metadata = {"format": path.suffix.lower()[1:], "title": " ".join(_plain(parsed.title).split())}
     return Document(
-        source=_absolute(path),
-        text=_checked(path, text),
+        source=os.path.abspath(path),  # as the user named it: links are kept
+        text=parsed.text,
         metadata=MappingProxyType({key: value for key, value in metadata.items() if value}),
         digest=hashlib.sha256(data).hexdigest(),
+        marks=parsed.marks,
     )
 
 
-def _walk(named: Iterable[Path]) -> list[Path]:
-    return [Path(path) for path in sorted({_absolute(path) for root in named for path in _files(root)})]
+def _bytes_of(path: Path) -> bytes:
+    about = path.stat()
+    if kind := kind_of(about.st_mode):
+        raise ValueError(f"it is {kind}, not a file")  # reading a pipe would wait for ever
+    if about.st_size > MAX_BYTES:
+        raise ValueError(f"it has {about.st_size >> 20:,} MiB, more than the limit of {MAX_BYTES >> 20:,}")
+    return path.read_bytes()
 
 
-def _files(root: Path) -> Iterator[Path]:
-    if root.is_file():
-        yield root
-        return
-    if not root.is_dir():
-        raise NoDocuments(f"there is no {root}; give the path of a file or folder.")
-    for folder, folders, files in os.walk(root, onerror=_refuse):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        yield from (Path(folder, name) for name in files if not name.startswith("."))
-
-
-def _refuse(error: OSError) -> None:
-    raise _unreadable(Path(error.filename), error.strerror or str(error)) from error
-
-
-def _absolute(path: Path) -> str:
-    return os.path.abspath(path)  # as the user named it: links are kept
-
-
-def _checked(path: Path, text: str) -> str:
-    if len(_CONTROLS.findall(text)) > _BINARY * len(text):
-        raise _unreadable(path, "it is binary, not text")
-    text = _plain(text)
-    if not text.strip():
-        raise _unreadable(path, "it is empty")
-    return text
+def _cleaned(parsed: Parsed) -> Parsed:
+    """Clean the text between one mark and the next, so that marks stay where they belong."""
+    text = parsed.text.removeprefix("\ufeff")
+    shift = len(parsed.text) - len(text)
+    cuts = [max(mark.offset - shift, 0) for mark in parsed.marks]
+    parts = [_plain(text[start:end]) for start, end in pairwise([0, *cuts, len(text)])]
+    cleaned = "".join(parts)
+    if len(text) - len(_CONTROLS.sub("", text)) > _BINARY * len(text):
+        raise ValueError("it is binary, not text")
+    if not cleaned.strip():
+        raise ValueError("it is empty")
+    marks = zip(parsed.marks, accumulate(map(len, parts)), strict=False)
+    return Parsed(
+        cleaned,
+        parsed.title,
+        tuple(replace(mark, offset=offset, heading=_plain(mark.heading)) for mark, offset in marks),
+    )
 
 
 def _plain(text: str) -> str:
-    """Unify line ends, drop control characters and byte order marks, replace what UTF-8 can't hold."""
-    text = re.sub(r"\r\n?|[\x0b\x0c]", "\n", text.removeprefix("\ufeff"))
+    """Unify line ends, drop control characters, replace what UTF-8 can't hold."""
+    text = re.sub(r"\r\n?|[\x0b\x0c]", "\n", text)
     return _CONTROLS.sub("", text).encode("utf-8", "replace").decode("utf-8")
-
-
-def _unreadable(path: Path, reason: str) -> UnreadableDocument:
-    return UnreadableDocument(f"{path} can't be read: {' '.join(reason.split()).rstrip('.')}; mend it or leave it out.")

@@ -1,22 +1,34 @@
-"""One reader per file format: bytes to plain text and a title, by a library for each."""
+"""One reader per file format: bytes to plain text, a title and marks, by a library for each."""
 
 import codecs
 import logging
 import re
+import struct
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ragcache.retrieve.needs import needs
+from ragcache.retrieve.office import read_docx, read_pptx, read_xlsx
+from ragcache.retrieve.parsed import (
+    Heading,
+    Parsed,
+    markdown_headings,
+    marks_of,
+    reasons_of,
+    rst_headings,
+    starts_of,
+)
+from ragcache.retrieve.records import render_csv, render_json, render_json_lines
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup
-    from docx.table import Table
-
-Parsed = tuple[str, str | None]  # text, title
+    from pypdf import PdfReader
 
 _BOMS = (  # the longer first: UTF-32's begins with UTF-16's
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -29,18 +41,23 @@ _BLOCKS = (
     "address article aside blockquote body caption dd div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 "
     "h5 h6 header hr li main nav ol p pre section table tr ul"
 ).split()
+_FLAG = re.compile("\x02([0-9]+)\x03")  # no control character is left in a text
 _UNSEEN = ("script", "style", "noscript", "template", "head", "title", "svg")
 
 
-def read_text(data: bytes) -> Parsed:
-    """Plain text in any encoding: a byte order mark, UTF-8, or what charset-normalizer finds."""
+def decode(data: bytes) -> str:
+    """Text in any encoding: a byte order mark, UTF-8, or what charset-normalizer finds; lines end in line feeds."""
+    return re.sub(r"\r\n?", "\n", _decoded(data))
+
+
+def _decoded(data: bytes) -> str:
     for mark, encoding in _BOMS:
         if data.startswith(mark):
-            return data.decode(encoding), None
+            return data.decode(encoding)
     try:
-        return data.decode("utf-8"), None
+        return data.decode("utf-8")
     except UnicodeDecodeError:
-        return _guess(data), None
+        return _guess(data)
 
 
 def _guess(data: bytes) -> str:
@@ -52,11 +69,39 @@ def _guess(data: bytes) -> str:
     return str(best)
 
 
+def read_text(data: bytes) -> Parsed:
+    """Text as it is, comments of YAML and of source code included."""
+    return Parsed(decode(data))
+
+
 def read_markdown(data: bytes) -> Parsed:
-    """Markdown stays as it is; its first heading is the title."""
-    text, _ = read_text(data)
-    heading = re.search(r"^#{1,6}[ \t]+(.+?)[ \t#]*$", text, re.MULTILINE)
-    return text, heading and heading[1]
+    """Keep Markdown as it is; its first heading is the title."""
+    return _headed(decode(data), markdown_headings)
+
+
+def read_rst(data: bytes) -> Parsed:
+    """Keep reStructuredText as it is; its first heading is the title."""
+    return _headed(decode(data), rst_headings)
+
+
+def _headed(text: str, find_headings: Callable[[str], Sequence[Heading]]) -> Parsed:
+    headings = find_headings(text)
+    return Parsed(text, headings[0].text if headings else "", marks_of(headings))
+
+
+def read_csv(data: bytes) -> Parsed:
+    """A paragraph for each row."""
+    return Parsed(render_csv(decode(data)))
+
+
+def read_json(data: bytes) -> Parsed:
+    """A paragraph for each object."""
+    return Parsed(render_json(decode(data)))
+
+
+def read_json_lines(data: bytes) -> Parsed:
+    """A paragraph for each line."""
+    return Parsed(render_json_lines(decode(data)))
 
 
 def read_html(data: bytes) -> Parsed:
@@ -64,13 +109,29 @@ def read_html(data: bytes) -> Parsed:
     with needs():
         from bs4 import BeautifulSoup
         from bs4.exceptions import ParserRejectedMarkup
-    with _reason(ParserRejectedMarkup), _hushed("bs4.dammit"), warnings.catch_warnings():
+    with reasons_of(ParserRejectedMarkup), _hushed("bs4.dammit"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of XML, and of input that resembles a path: both are read as HTML
         page = BeautifulSoup(data, "html.parser")
     title = page.title and page.title.get_text(" ", strip=True)
     for unseen in page.find_all(_UNSEEN):
         unseen.decompose()
-    return _shown(page), title or None
+    headings = _flagged(page)
+    first, *rest = _FLAG.split(_shown(page))
+    parts = [first, *rest[1::2]]
+    found = [headings[int(number)] for number in rest[::2]]
+    placed = (Heading(start, *one) for start, one in zip(starts_of(parts, "")[1:], found, strict=True))
+    return Parsed("".join(parts), title or "", marks_of(placed))
+
+
+def _flagged(page: "BeautifulSoup") -> list[tuple[int, str]]:
+    """Put a flag with its number in front of each heading's first word; their levels and words, in order."""
+    headings: list[tuple[int, str]] = []
+    for heading in page.find_all(re.compile("^h[1-6]$")):
+        if first := next((string for string in heading.strings if string.strip()), None):
+            words = heading.get_text(" ", strip=True)
+            first.replace_with(f"\x02{len(headings)}\x03{first.lstrip()}")
+            headings.append((int(heading.name[1]), words))
+    return headings
 
 
 def _shown(page: "BeautifulSoup") -> str:
@@ -88,29 +149,52 @@ def _shown(page: "BeautifulSoup") -> str:
 
 
 def read_pdf(data: bytes) -> Parsed:
-    """The text layer, page after page; a word that is hyphenated over a line end is made whole."""
+    """The text layer, page after page; headings from the outline, where there is one."""
     with needs():
         from pypdf import PdfReader
         from pypdf.errors import DependencyError, PyPdfError
-    with _hushed("pypdf"), _reason(PyPdfError, DependencyError):
+    with _hushed("pypdf"), reasons_of(PyPdfError, DependencyError):
         document = PdfReader(BytesIO(data))
         if document.is_encrypted and not document.decrypt(""):
             raise ValueError("it is locked with a password")
-        text = "\n\n".join(page.extract_text() for page in document.pages)
+        pages = [_tidied(page.extract_text()) for page in document.pages]
         title = document.metadata and document.metadata.title
-    if not text.strip():
+        starts = starts_of(pages, "\n\n")
+        try:
+            headings = list(_pdf_headings(document, pages, starts))
+        except (PyPdfError, *BROKEN):
+            headings = []  # a broken outline spoils no text
+    if not any(page.strip() for page in pages):
         raise ValueError("it has no text layer, so it needs OCR first")
-    text = re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE)
-    return re.sub(r"(?<=[^\W\d_])-\n(?=[a-z])", "", text), title or None
+    numbered = zip(starts, range(1, len(pages) + 1), strict=True)
+    return Parsed("\n\n".join(pages), str(title or ""), marks_of(headings, numbered))
 
 
-@contextmanager
-def _reason(*kinds: type[Exception]) -> Iterator[None]:
-    """Hand a library's own errors on as the one that readers raise."""
-    try:
-        yield
-    except kinds as error:
-        raise ValueError(str(error) or type(error).__name__) from error
+def _tidied(page: str) -> str:
+    """Drop white space at the ends of lines; make a word whole that is hyphenated over one."""
+    page = re.sub(r"[ \t]+$", "", page, flags=re.MULTILINE)
+    return re.sub(r"(?<=[^\W\d_])-\n(?=[a-z])", "", page)
+
+
+def _pdf_headings(document: "PdfReader", pages: Sequence[str], starts: Sequence[int]) -> Iterator[Heading]:
+    """The outline's entries, each where its words stand on its page, else right behind the entry before it."""
+    behind: dict[int, int] = {}
+    for level, entry in _outline(document.outline):
+        number = document.get_destination_page_number(entry)
+        if number is None or not 0 <= number < len(pages) or not entry.title:
+            continue
+        words = r"\s+".join(map(re.escape, entry.title.split()))
+        found = re.compile(words).search(pages[number], behind.get(number, 0))
+        behind[number] = found.start() if found else behind.get(number, 0)
+        yield Heading(starts[number] + behind[number], level, entry.title)
+
+
+def _outline(entries: Sequence[Any], level: int = 1) -> Iterator[tuple[int, Any]]:
+    for entry in entries:
+        if isinstance(entry, list):
+            yield from _outline(entry, level + 1)
+        else:
+            yield level, entry
 
 
 @contextmanager
@@ -125,34 +209,56 @@ def _hushed(name: str) -> Iterator[None]:
         logger.setLevel(level)
 
 
-def read_docx(data: bytes) -> Parsed:
-    """Paragraphs and tables in reading order, without headers and footers."""
-    with needs():
-        from docx import Document
-        from docx.opc.exceptions import OpcError
-        from docx.table import Table
-    with _reason(OpcError):
-        document = Document(BytesIO(data))
-        content = document.iter_inner_content()
-        parts = [_rows(part) if isinstance(part, Table) else part.text.strip() for part in content]
-        return "\n\n".join(part for part in parts if part), document.core_properties.title or None
-
-
-def _rows(table: "Table") -> str:
-    # The dict keeps a merged cell once: the row lists the same object for each column that it spans.
-    rows = ([cell.text.strip() for cell in dict.fromkeys(row.cells)] for row in table.rows)
-    return "\n".join(" | ".join(cell for cell in row if cell) for row in rows)
-
+_CODE = (
+    "py pyi js jsx mjs cjs ts tsx vue svelte css scss java kt kts scala groovy go rs c h cc cpp cxx hpp cs fs swift m "
+    "rb php pl pm lua r jl dart ex exs erl clj hs ml sh bash zsh fish ps1 bat sql proto graphql tf gradle cmake "
+    "toml ini cfg conf properties"
+).split()
 
 READERS: Mapping[str, Callable[[bytes], Parsed]] = MappingProxyType(
     {
         ".txt": read_text,
         ".md": read_markdown,
         ".markdown": read_markdown,
+        ".rst": read_rst,
         ".html": read_html,
         ".htm": read_html,
         ".pdf": read_pdf,
         ".docx": read_docx,
+        ".pptx": read_pptx,
+        ".xlsx": read_xlsx,
+        ".xlsm": read_xlsx,
+        ".csv": read_csv,
+        ".tsv": read_csv,
+        ".json": read_json,
+        ".jsonl": read_json_lines,
+        ".ndjson": read_json_lines,
+        ".yaml": read_text,
+        ".yml": read_text,
+        **{f".{suffix}": read_text for suffix in _CODE},
     }
 )
 """Reader by suffix, lower case. Each raises what its library raises, `ValueError` with a reason where it knows one."""
+
+SUPPORTED = tuple(READERS)
+"""Suffixes that have a reader, lower case, with their dot."""
+
+SUPPORTED_WORDS = f"{', '.join(SUPPORTED[: -len(_CODE)])} and source code"
+"""The same for people."""
+
+# What parsers let through on broken input beside their own errors; they have no narrower root.
+BROKEN = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    NotImplementedError,
+    RecursionError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)

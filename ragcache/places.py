@@ -1,0 +1,115 @@
+"""Where in a document a text stands: its page, the headings above it, and the passage that speaks to a question."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+EXCERPT_CHARACTERS = 150
+_PHRASE = 40  # characters: what is shorter is a heading rather than a sentence
+# A sentence ends at its stop, a heading of Markdown at its line, anything at a blank line.
+_SENTENCE = re.compile(r"#{1,6} [^\n]+|\S.*?(?:[.!?\u2026]+(?=\s)|[\u3002\uff01\uff1f]|(?=\n[ \t]*\n)|\Z)", re.DOTALL)
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True)
+class Mark:
+    r"""From `offset` on, up to the next mark, a document's text stands on this page and under these headings.
+
+    Attributes
+    ----------
+    offset : int
+        Characters from the start of the text.
+    page : int or None
+        Number of the page, slide or sheet, from 1; None where the format has none.
+    heading : str
+        The headings above it, outermost first, joined by ``\u203a``; empty where there is none.
+    """
+
+    offset: int
+    page: int | None = None
+    heading: str = ""
+
+
+def mark_at(marks: Sequence[Mark], offset: int) -> Mark:
+    """Return the mark that holds at an offset; one that says nothing before the first."""
+    behind = bisect_right(marks, offset, key=lambda mark: mark.offset)
+    return marks[behind - 1] if behind else Mark(0)
+
+
+def marks_within(marks: Sequence[Mark], start: int, end: int) -> tuple[Mark, ...]:
+    """Return the marks that hold somewhere from `start` to `end`, their offsets counted from `start`."""
+    first = max(bisect_right(marks, start, key=lambda mark: mark.offset) - 1, 0)
+    last = max(bisect_right(marks, end - 1, key=lambda mark: mark.offset), first)
+    return tuple(replace(mark, offset=max(mark.offset - start, 0)) for mark in marks[first:last])
+
+
+def find_excerpt(text: str, question: str, length: int = EXCERPT_CHARACTERS) -> tuple[int, str]:
+    """Find the passage of a text that shares most words with a question; its beginning where none does.
+
+    Parameters
+    ----------
+    text : str
+        A chunk.
+    question : str
+        The user's words.
+    length : int
+        Most characters of the passage, ellipses aside.
+
+    Returns
+    -------
+    tuple of int and str
+        The passage's offset in `text`, and the passage on one line.
+    """
+    words = _words(question)
+    spans = [match.span() for match in _SENTENCE.finditer(text)]
+    if not spans:
+        return 0, ""
+
+    def worth(span: tuple[int, int]) -> tuple[int, bool]:
+        shared = words & _words(text[slice(*span)])
+        return sum(map(len, shared)), span[1] - span[0] >= _PHRASE
+
+    best = max(range(len(spans)), key=lambda number: worth(spans[number]))
+    start, end = _widened(text, spans, best, length)
+    if end - start <= length:
+        return start, " ".join(text[start:end].split())
+    return _window(text, start, end, words, length)
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.casefold()))
+
+
+def _widened(text: str, spans: Sequence[tuple[int, int]], number: int, length: int) -> tuple[int, int]:
+    """Take in the sentences behind and in front of one, as far as its paragraph and the length allow."""
+    start, end = spans[number]
+    for behind in spans[number + 1 :]:
+        if behind[1] - start > length or _parted(text[end : behind[0]]):
+            break
+        end = behind[1]
+    for before in reversed(spans[:number]):
+        if end - before[0] > length or _parted(text[before[1] : start]) or text[before[0]] == "#":
+            break
+        start = before[0]
+    return start, end
+
+
+def _parted(gap: str) -> bool:
+    return gap.count("\n") > 1
+
+
+def _window(text: str, start: int, end: int, words: set[str], length: int) -> tuple[int, str]:
+    """Cut a long passage to the words around the longest one that the question shares, with ellipses."""
+    shared = [match for match in _WORD.finditer(text, start, end) if match[0].casefold() in words]
+    middle = max(shared, key=lambda match: len(match[0])).start() if shared else start
+    first = max(start, min(middle - length // 3, end - length))
+    if first > start:  # at the next word, if there is one before the one that matters
+        gap = re.compile(r"\s").search(text, first, middle)
+        first = gap.end() if gap else first
+    last = min(first + length, end)
+    if last < end:
+        gap_at = max(text.rfind(mark, middle + 1, last) for mark in " \n")
+        last = gap_at if gap_at > first else last
+    shown = " ".join(text[first:last].split())
+    return first, ("\u2026" if first > start else "") + shown + ("\u2026" if last < end else "")
