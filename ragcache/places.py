@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 EXCERPT_CHARACTERS = 150
-_PHRASE = 40  # characters: what is shorter is a heading rather than a sentence
+_PHRASE = 40  # characters: what is shorter and has no stop is a heading rather than a sentence
+_STOP = re.compile(r"[.!?:\u2026\u3002\uff01\uff1f]")
 # A sentence ends at its stop, a heading of Markdown at its line, anything at a blank line.
 _SENTENCE = re.compile(r"#{1,6} [^\n]+|\S.*?(?:[.!?\u2026]+(?=\s)|[\u3002\uff01\uff1f]|(?=\n[ \t]*\n)|\Z)", re.DOTALL)
 _WORD = re.compile(r"\w+")
@@ -66,11 +67,9 @@ def find_excerpt(text: str, question: str, length: int = EXCERPT_CHARACTERS) -> 
     if not spans:
         return 0, ""
 
-    def worth(span: tuple[int, int]) -> tuple[int, bool]:
-        shared = words & _words(text[slice(*span)])
-        return sum(map(len, shared)), span[1] - span[0] >= _PHRASE
-
-    best = max(range(len(spans)), key=lambda number: worth(spans[number]))
+    said = [text[start:end] for start, end in spans]
+    worth = [(not _is_heading(one), sum(map(len, words & _words(one)))) for one in said]
+    best = worth.index(max(worth))
     start, end = _widened(text, spans, best, length)
     if end - start <= length:
         return start, " ".join(text[start:end].split())
@@ -79,6 +78,11 @@ def find_excerpt(text: str, question: str, length: int = EXCERPT_CHARACTERS) -> 
 
 def _words(text: str) -> set[str]:
     return set(_WORD.findall(text.casefold()))
+
+
+def _is_heading(sentence: str) -> bool:
+    """Whether it looks like a heading: it says less than the sentences below it, even where it repeats the question."""
+    return sentence[0] == "#" or (len(sentence) < _PHRASE and not _STOP.search(sentence))
 
 
 def _widened(text: str, spans: Sequence[tuple[int, int]], number: int, length: int) -> tuple[int, int]:
