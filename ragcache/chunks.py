@@ -46,7 +46,7 @@ class Loaded:
 def chunk_of(row: ChunkRow, document: DocumentRow) -> Chunk:
     """The chunk of a row."""
     source = document.metadata.get(CALLED) or document.source
-    marks = marks_within([Mark(*mark) for mark in document.metadata.get(MARKS, ())], row.start, row.end)
+    marks = marks_within(document.metadata.get(MARKS, ()), row.start, row.end)
     return Chunk(row.id, source, row.text, Segment(row.token_ids, row.text, row.id), marks=marks)
 
 

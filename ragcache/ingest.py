@@ -7,7 +7,7 @@ there, so it never points at nothing; whatever a killed run left undone is found
 import hashlib
 import time
 from collections.abc import Callable, Container, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -242,7 +242,7 @@ class Ingestion:
             document.source,
             document.digest,
             [(piece.text, piece.start, piece.end) for piece in pieces],
-            {**document.metadata, "chunk_tokens": self.chunk_tokens, MARKS: [astuple(mark) for mark in document.marks]},
+            {**document.metadata, "chunk_tokens": self.chunk_tokens, MARKS: document.marks},
         )
 
     def _remove(self, source: str) -> None:

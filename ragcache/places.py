@@ -3,7 +3,8 @@
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 EXCERPT_CHARACTERS = 150
 _PHRASE = 40  # characters: what is shorter and has no stop is a heading rather than a sentence
@@ -13,8 +14,7 @@ _SENTENCE = re.compile(r"#{1,6} [^\n]+|\S.*?(?:[.!?\u2026]+(?=\s)|[\u3002\uff01\
 _WORD = re.compile(r"\w+")
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(NamedTuple):
     r"""From `offset` on, up to the next mark, a document's text stands on this page and under these headings.
 
     Attributes
@@ -34,15 +34,23 @@ class Mark:
 
 def mark_at(marks: Sequence[Mark], offset: int) -> Mark:
     """Return the mark that holds at an offset; one that says nothing before the first."""
-    behind = bisect_right(marks, offset, key=lambda mark: mark.offset)
+    behind = bisect_right(marks, offset, key=itemgetter(0))
     return marks[behind - 1] if behind else Mark(0)
 
 
-def marks_within(marks: Sequence[Mark], start: int, end: int) -> tuple[Mark, ...]:
-    """Return the marks that hold somewhere from `start` to `end`, their offsets counted from `start`."""
-    first = max(bisect_right(marks, start, key=lambda mark: mark.offset) - 1, 0)
-    last = max(bisect_right(marks, end - 1, key=lambda mark: mark.offset), first)
-    return tuple(replace(mark, offset=max(mark.offset - start, 0)) for mark in marks[first:last])
+def marks_within(marks: Sequence[Sequence[Any]], start: int, end: int) -> tuple[Mark, ...]:
+    """Return the marks that hold somewhere from `start` to `end`, their offsets counted from `start`.
+
+    Parameters
+    ----------
+    marks : sequence of Mark, or of their fields as lists
+        A whole document's; only those that are returned are looked at, since there may be thousands.
+    start, end : int
+        Offsets of a chunk in the document, `end` exclusive.
+    """
+    first = max(bisect_right(marks, start, key=itemgetter(0)) - 1, 0)
+    last = max(bisect_right(marks, end - 1, key=itemgetter(0)), first)
+    return tuple(Mark(max(offset - start, 0), page, heading) for offset, page, heading in marks[first:last])
 
 
 def find_excerpt(text: str, question: str, length: int = EXCERPT_CHARACTERS) -> tuple[int, str]:

@@ -149,10 +149,8 @@ class RagCache:
             Rows of the method table; the index's own by default.
         chunk_tokens : int, optional
             Most reader tokens of a chunk; the index remembers it.
-        exclude : sequence of str
-            Patterns of files and folders to leave out, as in a `.gitignore` of each folder given.
-        ignore_files : bool
-            Whether `.gitignore` and `.ragcacheignore` files in the folders are obeyed.
+        exclude, ignore_files
+            Patterns to leave out, and whether ignore files are obeyed, as in `ragcache.retrieve.find`.
         progress : callable, optional
             `progress(stage, done, total)`.
         """

@@ -4,7 +4,7 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
 from types import MappingProxyType
@@ -20,6 +20,7 @@ MAX_BYTES = 1 << 29
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd]")
 _BINARY = 0.05  # control characters in all: random bytes have 20 %, a coloured terminal log 2 %
+_SAMPLE = 1 << 16  # characters that are looked at first: hundreds of MiB without any text would take minutes
 
 
 @dataclass(frozen=True)
@@ -102,20 +103,24 @@ def _bytes_of(path: Path) -> bytes:
 def _cleaned(parsed: Parsed) -> Parsed:
     """Clean the text between one mark and the next, so that marks stay where they belong."""
     text = parsed.text.removeprefix("\ufeff")
+    if _is_binary(text[:_SAMPLE]) or _is_binary(text):
+        raise ValueError("it is binary, not text")
     shift = len(parsed.text) - len(text)
     cuts = [max(mark.offset - shift, 0) for mark in parsed.marks]
     parts = [_plain(text[start:end]) for start, end in pairwise([0, *cuts, len(text)])]
     cleaned = "".join(parts)
-    if len(text) - len(_CONTROLS.sub("", text)) > _BINARY * len(text):
-        raise ValueError("it is binary, not text")
     if not cleaned.strip():
         raise ValueError("it is empty")
     marks = zip(parsed.marks, accumulate(map(len, parts)), strict=False)
     return Parsed(
         cleaned,
         parsed.title,
-        tuple(replace(mark, offset=offset, heading=_plain(mark.heading)) for mark, offset in marks),
+        tuple(Mark(offset, mark.page, _plain(mark.heading)) for mark, offset in marks),
     )
+
+
+def _is_binary(text: str) -> bool:
+    return len(text) - len(_CONTROLS.sub("", text)) > _BINARY * len(text)
 
 
 def _plain(text: str) -> str:
