@@ -11,6 +11,8 @@ from staged import QUESTION, TEXTS, make
 from ragcache.methods import METHODS, Method
 from ragcache.model.reader import Reader
 from ragcache.report import Answer
+from ragcache.retrieve.discover import DEFAULT_EXCLUDES, IGNORE_FILES
+from ragcache.retrieve.formats import SUPPORTED
 from ragcache.written import Message
 
 ROOT = Path(__file__).parents[1]
@@ -65,6 +67,13 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#\s]+)", page.read_text())
     lost = [link for link in links if "://" not in link and not (page.parent / link).exists()]
     assert not lost
+
+
+def test_the_page_on_documents_names_every_format_and_every_default_pattern() -> None:
+    text = (DOCS / "documents.md").read_text(encoding="utf-8")
+    assert [suffix for suffix in SUPPORTED if f"`{suffix}`" not in text] == []
+    assert [pattern for pattern in DEFAULT_EXCLUDES if f"`{pattern}`" not in text] == []
+    assert set(re.findall(r"`(\.[a-z0-9]+)`", text)) <= {*SUPPORTED, *IGNORE_FILES, ".git", ".venv"}
 
 
 def test_nothing_tells_anybody_to_install_somebody_elses_package() -> None:
