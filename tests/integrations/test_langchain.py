@@ -5,6 +5,7 @@ import copy
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,8 +27,10 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from langchain_ragcache import ChatRagCache, RagCacheLLM, RagCacheRetriever, RagCacheVectorStore
 
 from ragcache import Message, RagCache
+from ragcache.chunks import Chunk
 from ragcache.errors import InvalidArgument
-from ragcache.segments import BEFORE_CHUNKS, BEFORE_QUESTION, SYSTEM
+from ragcache.places import Mark
+from ragcache.segments import BEFORE_CHUNKS, BEFORE_QUESTION, SYSTEM, Segment
 from ragcache.stream import Stream
 
 SAID = BEFORE_CHUNKS + "{notes}\n\n" + BEFORE_QUESTION + "{question}"
@@ -282,6 +285,17 @@ def test_the_retriever_gives_chunks_that_are_hits(rag: RagCache, store: RagCache
     found = RagCacheRetriever(rag=rag, k=3).invoke(asked()[0])
     assert [one.id for one in found] == [chunk.id for chunk in rag.retrieve(asked()[0], top_k=3)]
     assert "miss" not in states(ChatRagCache(rag).invoke(asked()[0], documents=found))
+
+
+def test_the_retriever_says_page_and_heading_where_a_file_has_them() -> None:
+    chunks = [
+        Chunk("a", "a.pdf", "one", Segment((1,), "one"), 0.5, (Mark(0, 2, "Costs"),)),
+        Chunk("b", "b.txt", "two", Segment((1,), "two"), 0.4),
+    ]
+    rag = SimpleNamespace(retrieve=lambda question, top_k: chunks)
+    first, second = RagCacheRetriever(rag=rag).invoke("?")
+    assert first.metadata == {"source": "a.pdf", "score": 0.5, "page": 2, "heading": "Costs"}
+    assert second.metadata == {"source": "b.txt", "score": 0.4}
 
 
 # -- the life of KV

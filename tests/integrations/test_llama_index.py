@@ -6,6 +6,7 @@ Sync and async, plain and streamed, each response mode, the chat engines: what i
 import asyncio
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -31,8 +32,11 @@ from llama_index.vector_stores.chroma import ChromaVectorStore
 from llama_index_ragcache import RagCacheLLM, RagCacheRetriever, RagCacheSynthesizer, RagCacheVectorStore
 
 from ragcache import RagCache
+from ragcache.chunks import Chunk
 from ragcache.engine import Engine
 from ragcache.errors import InvalidArgument
+from ragcache.places import Mark
+from ragcache.segments import Segment
 from ragcache.stream import Stream
 from ragcache.written import Matcher
 
@@ -260,6 +264,18 @@ def test_the_retriever_gives_nodes_that_are_hits(rag: RagCache, index: VectorSto
     engine = RetrieverQueryEngine(retriever, RagCacheSynthesizer(llm))
     told = engine.query(asked()[0]).metadata["ragcache"]
     assert "miss" not in [chunk["cache"] for chunk in told["chunks"]]
+
+
+def test_the_retriever_says_page_and_heading_where_a_file_has_them() -> None:
+    chunks = [
+        Chunk("a", "a.pdf", "one", Segment((1,), "one"), 0.5, (Mark(0, 2, "Costs"),)),
+        Chunk("b", "b.txt", "two", Segment((1,), "two"), 0.4),
+    ]
+    rag: Any = SimpleNamespace(retrieve=lambda question, top_k: chunks)
+    first, second = RagCacheRetriever(rag).retrieve("?")
+    assert first.node.metadata == {"source": "a.pdf", "page": 2, "heading": "Costs"}
+    assert first.node.get_content(MetadataMode.LLM) == first.node.get_content(MetadataMode.EMBED) == "one"
+    assert second.node.metadata == {"source": "b.txt"}
 
 
 # -- the life of KV
