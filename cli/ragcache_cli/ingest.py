@@ -87,12 +87,12 @@ def ingest(
             return
         done = with_progress(rag, method, lambda bars: rag.ingest(paths, **how, progress=bars))
         found = _break_even(rag, measure=calibrate)
+        tokens = None if found is None else found.tokens
         if as_json:
-            tokens = {"break_even_tokens": None if found is None else found.tokens}
-            say_json({"index": str(index), "model": rag.reader.name, **asdict(done), **tokens})
+            more = {"break_even_tokens": tokens}
+            say_json({"index": str(index), "model": rag.reader.name, **asdict(done), **more})
         else:
-            if found is not None and found.tokens:
-                note(f"contexts of up to {found.tokens:,} tokens are prefilled, since reuse was slower on this machine")
+            _show_break_even(tokens)
             show(done, index)
         _exit_unless(done.complete or not strict)
 
@@ -111,6 +111,11 @@ def _break_even(rag: "RagCache", *, measure: bool) -> "BreakEven | None":
             return calibrate(rag.engine, bars)
     except MissingEncoding:  # other methods were asked for
         return known
+
+
+def _show_break_even(tokens: int | None) -> None:
+    if tokens:
+        note(f"contexts of up to {tokens:,} tokens are prefilled, since reuse was slower on this machine")
 
 
 def _exit_unless(well: bool) -> None:
