@@ -7,22 +7,28 @@ name only refers to a chunk, so a chunk goes with its last name.
 KV does not outlive the store's own entry: it is made after the entry was added, and deleted before the entry is, or is
 replaced by another. Where a crash falls between the two, the entry is there and its KV is not, which costs time and
 nothing else.
+
+Nothing is forgotten because evidence is missing. A store that cannot be asked, that answers nothing at all, or that
+answers with ids of another form has not said that an entry is gone.
 """
 
 import json
 import re
+import time
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
+from uuid import UUID
 
 from ragcache.chunks import CALLED, chunk_id, document_id, loose_id
 from ragcache.index import Index
-from ragcache.store import Entries, EntryRow
+from ragcache.report import IngestReport
+from ragcache.store import PART, Entries, EntryRow
 
 COLLECTION = "collection"  # in a document's metadata: the vector store that it comes from
 #: Metadata that tells what a chunk is a piece of, and where it stands in it, as loaders and splitters leave it.
 _DOCUMENTS, _PLACES = ("ref_doc_id", "source"), ("page", "start_index", "start_char_idx")
-_ASKED = 500  # names that a store is asked about at once: some are databases with a limit
+ASKED = 500  # names that a store is asked about at once: some are databases with a limit
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _TITLES = ("source", "file_path", "file_name", "url", "title")
 
@@ -71,6 +77,23 @@ class Entry:
         return text if text.encode("utf-8", "ignore").decode() == text else ""
 
 
+@dataclass(frozen=True)
+class Synced:
+    """What asking a store about its entries came to.
+
+    Attributes
+    ----------
+    asked, removed : int
+        Entries that the store was asked about, and those that it no longer has.
+    note : str
+        Why nothing was forgotten although the store did not confirm every entry; empty where it answered.
+    """
+
+    asked: int
+    removed: int
+    note: str = ""
+
+
 class Collection:
     """A vector store's chunks in an index.
 
@@ -81,7 +104,7 @@ class Collection:
     name : str
         The store's name; its entries' names are unique under it.
     encode : callable
-        Makes what KV is missing.
+        Makes what KV is missing; says how many chunks' of each encoding.
     forget : callable
         Told the ids of chunks that are about to go, for whatever else is kept of them.
     """
@@ -90,7 +113,7 @@ class Collection:
         self,
         index: Index,
         name: str,
-        encode: Callable[[], object],
+        encode: Callable[[], Mapping[str, int]],
         forget: Callable[[Sequence[str]], object] = lambda chunks: None,
     ) -> None:
         self.name = name
@@ -99,27 +122,67 @@ class Collection:
         self._encode = encode
         self._forget = forget
 
-    def add(self, entries: Sequence[Entry]) -> None:
+    def add(self, entries: Sequence[Entry]) -> Mapping[str, int]:
         """Add entries, or put them in the place of those of the same names, and make their KV.
 
-        One that has no words has no KV, and is passed over.
+        One that has no words has no KV, and is passed over. Returns how many chunks were encoded, by encoding.
         """
-        latest = {entry.name: entry for entry in entries}
-        said = [entry for entry in latest.values() if entry.words]
-        rows = [self._row(entry) for entry in said]
         with self._index.writing:
-            before = self._entries.find(self.name, list(latest))
-            self._entries.put(rows)
-            self._entries.remove(self.name, sorted(set(latest) - {row.name for row in rows}))
-            texts = {row.chunk: entry.words for row, entry in zip(rows, said, strict=True)}
-            self._arrange([*before, *rows], texts, {entry.document: entry.title for entry in said})
+            self._enter(entries)
         with self._index.encoding:  # whoever deletes meanwhile need not wait
-            self._encode()
+            return self._encode()
+
+    def note(self, entries: Sequence[Entry], most: int) -> None:
+        """Make entries known that a search came upon; the first answer over one of them makes its KV, and keeps it.
+
+        Those whose names are known are left as they are. Each stands alone, since what else its document has is not
+        known, until it is added.
+
+        Parameters
+        ----------
+        entries : sequence of Entry
+            What was found.
+        most : int
+            How many are kept that were never added; the oldest go first.
+        """
+        found = {_uniform(entry.name): entry for entry in entries if entry.words}
+        known = {_uniform(row.name) for row in self._find([entry.name for entry in found.values()])}
+        new = [_apart(entry) for name, entry in found.items() if name not in known][:most]
+        if new:
+            with self._index.writing:
+                self._enter(new)
+                noted = self._entries.parts(self.name)
+                self._remove(noted[: max(0, len(noted) - most)])
+
+    def adopt(self, entries: Sequence[Entry], *, whole: bool = True) -> IngestReport:
+        """Catch up with a store: add what it holds, and forget what it has lost.
+
+        Parameters
+        ----------
+        entries : sequence of Entry
+            What the store holds.
+        whole : bool
+            Whether that is all of it; nothing is forgotten otherwise.
+        """
+        began = time.perf_counter()
+        before = self._entries.all(self.name)
+        changed = self.changed(entries)
+        encoded = self.add(entries)  # before anything is forgotten: a text that has another name now keeps its KV
+        lost, note = self._lost(before, entries) if whole else ([], "")
+        self.discard(lost)
+        known, stats = {_uniform(row.name) for row in before}, self._index.catalog.stats()
+        old = sum(_uniform(name) in known for name in {entry.name for entry in entries})
+        return IngestReport(
+            added=len({entry.name for entry in entries}) - old, changed=len(changed), removed=len(lost),
+            unchanged=old - len(changed), chunks=stats["chunks"], encoded=encoded, bytes=stats["bytes"],
+            seconds=time.perf_counter() - began, notes=(note,) if note else (),
+        )  # fmt: skip
 
     def changed(self, entries: Sequence[Entry]) -> list[str]:
         """Names among these that stand for another text so far."""
-        rows = {entry.name: self._row(entry).chunk if entry.words else "" for entry in entries}
-        return [row.name for row in self._entries.find(self.name, list(rows)) if row.chunk != rows[row.name]]
+        chunks = {_uniform(entry.name): self._row(entry).chunk if entry.words else "" for entry in entries}
+        rows = self._find([entry.name for entry in entries])
+        return [row.name for row in rows if row.chunk != chunks[_uniform(row.name)]]
 
     def discard(self, names: Sequence[str]) -> None:
         """Remove entries, and the KV of what no other entry is; unknown names are passed over.
@@ -127,38 +190,96 @@ class Collection:
         A chunk that stood behind one of them is encoded anew when something is added, or when it is asked about.
         """
         with self._index.writing:
-            self._remove(self._entries.find(self.name, names))
+            self._remove(self._find(names))
 
     def discard_document(self, document: str) -> None:
         """Remove a document's entries."""
         with self._index.writing:
-            self._remove(self._entries.of(self.name, document))
+            self._remove([*self._entries.of(self.name, document), *self._entries.parts(self.name, document)])
 
     def clear(self) -> None:
         """Remove all entries."""
         with self._index.writing:
             self._remove(self._entries.all(self.name))
 
-    def sync(self, held: Callable[[list[str]], Iterable[str | None]]) -> None:
-        """Remove what the store no longer has, whoever deleted it; everything where it cannot say.
+    def sync(self, held: Callable[[list[str]], Iterable[str | None]]) -> Synced:
+        """Forget what the store says that it no longer has, whoever deleted it.
 
         Parameters
         ----------
         held : callable
-            Says which of some names the store has; `NotImplementedError` is that it cannot.
+            Which of some names the store has, as it writes them, None for an entry that comes back without its name;
+            `NotImplementedError` is that it cannot say.
         """
         names = self.names()
         try:
-            batches = (names[first : first + _ASKED] for first in range(0, len(names), _ASKED))
-            still = {name for batch in batches for name in held(batch)}
+            batches = (names[first : first + ASKED] for first in range(0, len(names), ASKED))
+            return self.settle(names, [name for batch in batches for name in held(batch)])
         except NotImplementedError:
-            self.clear()
-        else:
-            self.discard([name for name in names if name not in still])
+            return Synced(len(names), 0, "the store cannot say which ids it has, so nothing was forgotten")
+
+    def settle(self, asked: Sequence[str], answered: Sequence[str | None]) -> Synced:
+        """Forget names that a store was asked about and lacks, if it is sure that its answer is about these names.
+
+        It is where it has some of them, and names nothing else.
+        """
+        known, there = {_uniform(name) for name in asked}, {_uniform(name) for name in answered if name is not None}
+        note = ""
+        if asked and not answered:
+            note = (
+                f"the store has none of the {len(asked):,} ids that are known of it, or writes them in another way, so "
+                "nothing was forgotten; if it is empty indeed, kv.clear() forgets all"
+            )
+        elif None in answered or not there <= known:
+            note = "the store answers with other ids than it was asked about, so nothing was forgotten"
+        lost = [] if note else [name for name in asked if _uniform(name) not in there]
+        self.discard(lost)
+        return Synced(len(asked), len(lost), note)
+
+    def present(self, answered: Iterable[str | None]) -> set[str]:
+        """Names of entries that stand among a store's own, whichever way it writes them."""
+        there = {_uniform(name) for name in answered if name is not None}
+        return {name for name in self.names() if _uniform(name) in there}
+
+    def unknown(self, names: Sequence[str]) -> list[str]:
+        """Those of some names that no entry has."""
+        known = {_uniform(row.name) for row in self._find(names)}
+        return [name for name in names if _uniform(name) not in known]
 
     def names(self) -> list[str]:
         """All entries' names, as they came."""
         return [row.name for row in self._entries.all(self.name)]
+
+    def _enter(self, entries: Sequence[Entry]) -> None:
+        """Put entries in the place of those of the same names, and their documents in line with them."""
+        latest = {entry.name: entry for entry in entries}
+        said = [entry for entry in latest.values() if entry.words]
+        rows = [self._row(entry) for entry in said]
+        before = self._find(list(latest))
+        self._entries.put(rows)
+        self._entries.remove(self.name, sorted({row.name for row in before} - {row.name for row in rows}))
+        texts = {row.chunk: entry.words for row, entry in zip(rows, said, strict=True)}
+        titles = {entry.document: entry.title for entry in said}
+        self._arrange([*before, *rows], texts, titles)
+
+    def _find(self, names: Sequence[str]) -> list[EntryRow]:
+        """Entries of these names, whichever way they are written."""
+        return self._entries.find(self.name, list({way: None for name in names for way in _ways(name)}))
+
+    def _lost(self, rows: Sequence[EntryRow], entries: Sequence[Entry]) -> tuple[list[str], str]:
+        """Names of rows that are not in a listing of all entries, or why nobody can tell."""
+        said = [entry for entry in entries if entry.words]
+        there, chunks = {_uniform(entry.name) for entry in entries}, {self._row(entry).chunk for entry in said}
+        loose = {loose_id(entry.words) for entry in said}
+        missing = [row for row in rows if _uniform(row.name) not in there]
+        renamed = [row.name for row in missing if row.chunk in chunks or row.name in loose]  # its text has another name
+        if len(missing) < len(rows) or len(renamed) == len(missing):
+            return [row.name for row in missing], ""
+        gone = len(missing) - len(renamed)
+        return renamed, (
+            f"the store lists none of the {gone:,} ids that are known of it, so nothing was forgotten; if they are "
+            "gone indeed, kv.clear() forgets all"
+        )
 
     def _remove(self, rows: Sequence[EntryRow]) -> None:
         names = {row.name for row in rows}
@@ -203,3 +324,22 @@ class Collection:
 
     def _source(self, document: str) -> str:
         return json.dumps([self.name, document])  # no path, and no other pair's
+
+
+def _apart(entry: Entry) -> Entry:
+    """The same as a part of its document that is on its own."""
+    return replace(entry, document=f"{entry.document}{PART}{entry.name}", place=())
+
+
+def _uniform(name: str) -> str:
+    """A name in the one form in which names are compared: some stores write every UUID with dashes, some as given."""
+    return _ways(name)[-1]
+
+
+def _ways(name: str) -> tuple[str, ...]:
+    """All forms of a name, as it came and the uniform one among them."""
+    try:
+        one = UUID(name)
+    except ValueError:
+        return (name,)
+    return (name, one.hex, str(one))

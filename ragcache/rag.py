@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragcache import methods
+from ragcache.adoption import adopted
 from ragcache.chunks import Chunk
-from ragcache.collection import Collection, Entry
+from ragcache.collection import Collection
 from ragcache.encode import Encoder
 from ragcache.engine import Engine
 from ragcache.errors import EmptyIndex, InvalidArgument
@@ -22,12 +23,11 @@ from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 from ragcache.remembered import no_index, settings_of, stats
 from ragcache.report import Answer, IngestPlan, IngestReport
-from ragcache.retrieve import DEFAULT_EMBEDDER, Embedder, Vectors, foreign
+from ragcache.retrieve import DEFAULT_EMBEDDER, Embedder, Vectors
 from ragcache.stream import Stream
 from ragcache.written import Message
 
 BUNDLED = "bundled"
-_ADOPTED = "adopted_folders"  # setting: by collection
 CHUNK_TOKENS, TOP_K = 256, 5
 BUNDLED_CHUNK_TOKENS, BUNDLED_TOP_K = 72, 8  # what the bundled reader was trained on
 
@@ -294,30 +294,14 @@ class RagCache:
             If there is no such collection, or another folder's of that name was adopted.
         """
         began = time.perf_counter()
-        name, found = foreign(Path(path), collection)
-        folders = self.index.catalog.setting(_ADOPTED, {})
-        if (place := str(Path(path).resolve())) != folders.setdefault(name, place):
-            raise InvalidArgument(
-                f"the index {self.index.path} has adopted the collection {name!r} of {folders[name]}, not of {place}; "
-                "adopt this one into another --index"
-            )
-        self.index.catalog.set_setting(_ADOPTED, folders)
-        encoded: dict[str, int] = {}
-        encoders, work = self._encoders(methods), self._ingestion(None, progress)
-        held = Collection(self.index, name, lambda: encoded.update(work.encode(encoders)), self._vectors.delete)
-        entries = [Entry.of(*entry) for entry in found]
-        before, now, changed = set(held.names()), {entry.name for entry in entries}, held.changed(entries)
-        held.discard(sorted(before - now))
-        held.add(entries)
-        work.follow()
-        stats = self.index.catalog.stats()
-        return IngestReport(
-            added=len(now - before), changed=len(changed), removed=len(before - now),
-            unchanged=len(now & before) - len(changed), chunks=stats["chunks"], encoded=encoded, bytes=stats["bytes"],
-            seconds=time.perf_counter() - began,
-        )  # fmt: skip
+        name, entries = adopted(self.index, Path(path), collection)
+        done = self.collection(name, methods=methods, progress=progress).adopt(entries)
+        self._ingestion(None, progress).follow()
+        return replace(done, seconds=time.perf_counter() - began)
 
-    def collection(self, name: str, *, methods: Sequence[str | Method] | None = None) -> Collection:
+    def collection(
+        self, name: str, *, methods: Sequence[str | Method] | None = None, progress: Progress | None = None
+    ) -> Collection:
         """The chunks of another program's vector store; their KV follows what is added to it and removed.
 
         Parameters
@@ -326,9 +310,11 @@ class RagCache:
             The store's name, under which its chunks are kept apart from other stores'.
         methods : sequence of str or Method, optional
             Rows whose encodings are made when chunks are added; the index's own method by default.
+        progress : callable, optional
+            As in `ingest`.
         """
         encoders = self._encoders(methods)
-        work = self._ingestion(None, None)
+        work = self._ingestion(None, progress)
         return Collection(self.index, name, lambda: work.encode(encoders), self._vectors.delete)
 
     def _similar(self, embedding: NDArray[np.float32], count: int) -> list[Chunk]:

@@ -26,7 +26,7 @@ METHOD = METHODS["in-document"]
 def collection(index: Index, name: str = "notes") -> Collection:
     assert METHOD.encode is not None
     encoder = METHOD.encode
-    return Collection(index, name, lambda: list(index.encode(encoder)))
+    return Collection(index, name, lambda: {encoder.recipe: len(list(index.encode(encoder)))})
 
 
 @pytest.fixture

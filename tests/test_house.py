@@ -25,7 +25,7 @@ FLOORS = [
     ["written"],
     ["engine"],
     ["retrieve"],
-    ["ingest"],
+    ["ingest", "adoption"],
     ["rag", "doctor", "calibrate"],
     ["evaluate", "train"],
 ]

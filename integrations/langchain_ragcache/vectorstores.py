@@ -11,7 +11,10 @@ from langchain_core.documents import Document
 from langchain_core.runnables import run_in_executor
 from langchain_core.vectorstores import VectorStore
 
-from ragcache.collection import Collection, Entry
+from langchain_ragcache.following import Following
+from langchain_ragcache.listing import entry_of, ids_for, listed
+from ragcache.chunks import loose_id
+from ragcache.collection import Collection, Entry, Synced
 from ragcache.errors import InvalidArgument
 from ragcache.retrieve.needs import needs
 
@@ -19,8 +22,10 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
     from ragcache import Method, RagCache
+    from ragcache.report import IngestReport
 
-
+#: Most chunks that are kept because a search came upon them.
+FILL = 1000
 #: How methods begin that take something away, in the stores of LangChain's partners.
 _REMOVERS = ("delete", "drop", "reset", "clear", "remove", "purge")
 
@@ -35,6 +40,20 @@ def _asked_of(name: str) -> Any:
     return method
 
 
+def _search_of(name: str) -> Any:
+    """A search that is the wrapped store's own; what it finds is known from then on."""
+
+    def now(self: RagCacheVectorStore, *args: Any, **kwargs: Any) -> Any:
+        return self._noted(getattr(self.store, name)(*args, **kwargs))
+
+    async def later(self: RagCacheVectorStore, *args: Any, **kwargs: Any) -> Any:
+        return await run_in_executor(None, self._noted, await getattr(self.store, name)(*args, **kwargs))
+
+    method: Callable[..., Any] = later if name.startswith("a") else now
+    method.__name__ = name
+    return method
+
+
 class RagCacheVectorStore(VectorStore):
     """A vector store whose chunks are prefilled when they are added, and forgotten when they are deleted.
 
@@ -45,14 +64,17 @@ class RagCacheVectorStore(VectorStore):
     Parameters
     ----------
     store : VectorStore
-        The one to wrap, `Chroma` for instance. What it holds already is known after `ragcache adopt`, or is prefilled
-        when it is asked about.
+        The one to wrap, `Chroma` for instance. What it holds already is prefilled by `adopt`; or chunk by chunk, when
+        one that a search found is answered from.
     rag : RagCache
         Whose index keeps the KV.
     collection : str, optional
         A name for this store in the index; Chroma's collection by default.
     methods : sequence of str or Method, optional
         Rows whose encodings are made; the index's own method by default.
+    fill : int
+        How many chunks are kept at most that were never added here, but found by a search: the oldest go first. At 0
+        such a chunk is computed for each answer anew.
 
     Raises
     ------
@@ -67,6 +89,7 @@ class RagCacheVectorStore(VectorStore):
         *,
         collection: str | None = None,
         methods: Sequence[str | Method] | None = None,
+        fill: int = FILL,
     ) -> None:
         name = collection or getattr(store, "_collection_name", None)
         if not name:
@@ -74,6 +97,7 @@ class RagCacheVectorStore(VectorStore):
                 f"{type(store).__name__} has no name that its chunks could be kept under; give one with collection="
             )
         self.store = store
+        self.fill = fill
         self.kv: Collection = rag.collection(name, methods=methods)
 
     @classmethod
@@ -172,22 +196,55 @@ class RagCacheVectorStore(VectorStore):
         """Forget what these names stand for, where it is something else."""
         self.kv.discard(self.kv.changed(entries))
 
+    @property
+    def _following(self) -> Following:
+        return Following(self.store, self.kv)
+
+    # -- what it held before
+
+    def adopt(self, documents: Iterable[Document] | None = None) -> IngestReport:
+        """Make the KV of what the store holds already, and forget what it has lost since.
+
+        Parameters
+        ----------
+        documents : iterable of Document, optional
+            What it holds, each with its id, where it cannot list that itself; nothing is forgotten then.
+
+        Raises
+        ------
+        InvalidArgument
+            If it cannot list what it holds, and nothing is handed over.
+        """
+        if documents is not None:
+            return self.kv.adopt([entry_of(document) for document in documents], whole=False)
+        try:
+            return self.kv.adopt(listed(self.store))
+        except NotImplementedError as error:
+            raise InvalidArgument(
+                f"{error}; hand over its documents with adopt(documents), or let searches bring them one by one"
+            ) from error
+
+    def _noted(self, found: Any) -> Any:
+        """What a search found; unknown chunks of it are known from now on."""
+        if self.fill and isinstance(found, list):
+            documents = [one[0] if isinstance(one, tuple) else one for one in found]
+            self.kv.note([entry_of(one) for one in documents if isinstance(one, Document)], self.fill)
+        return found
+
     # -- what is deleted is forgotten, before the wrapped store forgets it
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
         """Delete by ids; what the store was told to choose by other means is found out afterwards."""
-        self.kv.discard(_listed(ids))
-        done = self.store.delete(ids, **kwargs)
-        if ids is None or kwargs:
-            self.sync()
+        self._forget(_listed(ids))
+        delete = self.store.delete if ids is not None and not kwargs else self._following.removing(self.store.delete)
+        done: bool | None = delete(ids, **kwargs)
         return done
 
     async def adelete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
         """Delete by ids, as `delete`."""
-        await run_in_executor(None, self.kv.discard, _listed(ids))
-        done = await self.store.adelete(ids, **kwargs)
-        if ids is None or kwargs:
-            await run_in_executor(None, self.sync)
+        await run_in_executor(None, self._forget, _listed(ids))
+        delete = self.store.adelete if ids is not None and not kwargs else self._following.removing(self.store.adelete)
+        done: bool | None = await delete(ids, **kwargs)
         return done
 
     def delete_collection(self) -> None:
@@ -202,24 +259,40 @@ class RagCacheVectorStore(VectorStore):
         self.kv.clear()
         reset()
 
-    def sync(self) -> None:
-        """Forget what the wrapped store no longer has, whoever deleted it; everything where it cannot say."""
-        self.kv.sync(lambda names: [document.id for document in self.store.get_by_ids(names)])
+    def sync(self) -> Synced:
+        """Forget what the wrapped store says that it no longer has, whoever deleted it.
+
+        Nothing is forgotten where it cannot say, has none of the ids that are known, or knows them in another form:
+        the result's `note` says so.
+        """
+        return self._following.sync()
+
+    async def async_sync(self) -> Synced:
+        """The same of a store that is asked asynchronously."""
+        return await self._following.async_sync()
+
+    def _forget(self, names: list[str]) -> None:
+        """Forget entries, those among them that a search found without their ids."""
+        known = self.kv.names() if (unknown := self.kv.unknown(names)) else []
+        if any(name.startswith(loose_id("")[:6]) for name in known):
+            documents = self.store.get_by_ids(ids_for(self.store, unknown))
+            names = [*names, *(entry_of(document).name for document in documents)]
+        self.kv.discard(names)
 
     # -- the wrapped store's own
 
-    similarity_search = _asked_of("similarity_search")
-    asimilarity_search = _asked_of("asimilarity_search")
-    similarity_search_with_score = _asked_of("similarity_search_with_score")
-    asimilarity_search_with_score = _asked_of("asimilarity_search_with_score")
-    similarity_search_by_vector = _asked_of("similarity_search_by_vector")
-    asimilarity_search_by_vector = _asked_of("asimilarity_search_by_vector")
-    similarity_search_with_relevance_scores = _asked_of("similarity_search_with_relevance_scores")
-    asimilarity_search_with_relevance_scores = _asked_of("asimilarity_search_with_relevance_scores")
-    max_marginal_relevance_search = _asked_of("max_marginal_relevance_search")
-    amax_marginal_relevance_search = _asked_of("amax_marginal_relevance_search")
-    max_marginal_relevance_search_by_vector = _asked_of("max_marginal_relevance_search_by_vector")
-    amax_marginal_relevance_search_by_vector = _asked_of("amax_marginal_relevance_search_by_vector")
+    similarity_search = _search_of("similarity_search")
+    asimilarity_search = _search_of("asimilarity_search")
+    similarity_search_with_score = _search_of("similarity_search_with_score")
+    asimilarity_search_with_score = _search_of("asimilarity_search_with_score")
+    similarity_search_by_vector = _search_of("similarity_search_by_vector")
+    asimilarity_search_by_vector = _search_of("asimilarity_search_by_vector")
+    similarity_search_with_relevance_scores = _search_of("similarity_search_with_relevance_scores")
+    asimilarity_search_with_relevance_scores = _search_of("asimilarity_search_with_relevance_scores")
+    max_marginal_relevance_search = _search_of("max_marginal_relevance_search")
+    amax_marginal_relevance_search = _search_of("amax_marginal_relevance_search")
+    max_marginal_relevance_search_by_vector = _search_of("max_marginal_relevance_search_by_vector")
+    amax_marginal_relevance_search_by_vector = _search_of("amax_marginal_relevance_search_by_vector")
     get_by_ids = _asked_of("get_by_ids")
     aget_by_ids = _asked_of("aget_by_ids")
     _select_relevance_score_fn = _asked_of("_select_relevance_score_fn")
@@ -233,26 +306,21 @@ class RagCacheVectorStore(VectorStore):
         if name == "store":  # not yet there, while an object is copied
             raise AttributeError(name)
         found = getattr(self.store, name)
-        taking = name.removeprefix("a").startswith(_REMOVERS) or name.startswith(_REMOVERS)
-        return self._followed(found) if taking and callable(found) else found
+        if not callable(found):
+            return found
+        if name.removeprefix("a").startswith(_REMOVERS) or name.startswith(_REMOVERS):
+            return self._following.removing(found)
+        return self._searching(found) if "search" in name else found
 
-    def _followed(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        """A method that takes something away in a manner of the wrapped store's own; `sync` comes behind it."""
+    def _searching(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        """A search in a manner of the wrapped store's own."""
         if inspect.iscoroutinefunction(method):
 
             async def later(*args: Any, **kwargs: Any) -> Any:
-                done = await method(*args, **kwargs)
-                await run_in_executor(None, self.sync)
-                return done
+                return await run_in_executor(None, self._noted, await method(*args, **kwargs))
 
             return later
-
-        def now(*args: Any, **kwargs: Any) -> Any:
-            done = method(*args, **kwargs)
-            self.sync()
-            return done
-
-        return now
+        return lambda *args, **kwargs: self._noted(method(*args, **kwargs))
 
     def _own(self, name: str) -> Callable[..., Any]:
         method: Callable[..., Any] | None = getattr(self.store, name, None)
@@ -263,12 +331,12 @@ class RagCacheVectorStore(VectorStore):
 
 def _entries(names: Sequence[str], texts: Sequence[str], metadatas: Sequence[dict[str, Any]] | None) -> list[Entry]:
     about = [*(metadatas or ()), *[{}] * len(texts)]
-    return [Entry.of(name, text, metadata) for name, text, metadata in zip(names, texts, about, strict=False)]
+    return [Entry.of(str(name), text, metadata) for name, text, metadata in zip(names, texts, about, strict=False)]
 
 
 def _of(names: Sequence[str], documents: Sequence[Document]) -> list[Entry]:
     pairs = zip(names, documents, strict=True)
-    return [Entry.of(name, document.page_content, document.metadata) for name, document in pairs]
+    return [Entry.of(str(name), document.page_content, document.metadata) for name, document in pairs]
 
 
 def _named(documents: Sequence[Document], kwargs: dict[str, Any]) -> list[Entry]:
@@ -279,7 +347,7 @@ def _named(documents: Sequence[Document], kwargs: dict[str, Any]) -> list[Entry]
 
 
 def _listed(ids: list[str] | str | None) -> list[str]:
-    return [ids] if isinstance(ids, str) else list(ids or ())
+    return [ids] if isinstance(ids, str) else [str(one) for one in ids or ()]
 
 
 def _chroma() -> type[VectorStore]:

@@ -3,13 +3,14 @@
 from ragcache.store.blob import Blob, pack, unpack
 from ragcache.store.catalog import Catalog
 from ragcache.store.codec import Codec, Int8, Raw
-from ragcache.store.entries import Entries, EntryRow
+from ragcache.store.entries import PART, Entries, EntryRow
 from ragcache.store.key import kv_key, load_or_create_secret
 from ragcache.store.local import LocalStore, is_key, locks_of
 from ragcache.store.memory import MemoryTier
 from ragcache.store.schema import ChunkRow, DocumentRow, EncodingRow
 
 __all__ = [
+    "PART",
     "Blob",
     "Catalog",
     "ChunkRow",

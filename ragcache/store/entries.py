@@ -9,6 +9,8 @@ from typing import Any
 from ragcache.store.catalog import LISTED, Catalog
 
 _ENTRY = "collection, name, document, place, chunk"
+#: In an entry's document: behind the document's name, if the entry is a part of it that stands alone.
+PART = "\x1f"
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,14 @@ class Entries:
         """A document's entries in reading order: by place, then as they came."""
         rows = self._rows("WHERE collection = ? AND document = ? ORDER BY rowid", collection, document)
         return sorted(rows, key=lambda row: row.place)
+
+    def parts(self, collection: str, document: str | None = None) -> list[EntryRow]:
+        """Entries that stand alone, of one document or of all, as they came."""
+        if document is None:
+            return self._rows("WHERE collection = ? AND instr(document, ?) ORDER BY rowid", collection, PART)
+        begins = document + PART
+        clause = "WHERE collection = ? AND substr(document, 1, ?) = ? ORDER BY rowid"
+        return self._rows(clause, collection, len(begins), begins)
 
     def all(self, collection: str) -> list[EntryRow]:
         """A collection's entries, as they came."""
