@@ -15,7 +15,8 @@ answers with ids of another form has not said that an entry is gone.
 import json
 import re
 import time
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 from uuid import UUID
@@ -28,7 +29,7 @@ from ragcache.store import PART, Entries, EntryRow
 COLLECTION = "collection"  # in a document's metadata: the vector store that it comes from
 #: Metadata that tells what a chunk is a piece of, and where it stands in it, as loaders and splitters leave it.
 _DOCUMENTS, _PLACES = ("ref_doc_id", "source"), ("page", "start_index", "start_char_idx")
-ASKED = 500  # names that a store is asked about at once: some are databases with a limit
+_ASKED = 500  # names that a store is asked about at once: some are databases with a limit
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _TITLES = ("source", "file_path", "file_name", "url", "title")
 
@@ -208,13 +209,12 @@ class Collection:
         Parameters
         ----------
         held : callable
-            Which of some names the store has, as it writes them, None for an entry that comes back without its name;
-            `NotImplementedError` is that it cannot say.
+            Says which of some names the store has, as it writes them, None for an entry that comes back without its
+            name; `NotImplementedError` is that it cannot say.
         """
         names = self.names()
         try:
-            batches = (names[first : first + ASKED] for first in range(0, len(names), ASKED))
-            return self.settle(names, [name for batch in batches for name in held(batch)])
+            return self.settle(names, [name for batch in batches(names) for name in held(batch)])
         except NotImplementedError:
             return Synced(len(names), 0, "the store cannot say which ids it has, so nothing was forgotten")
 
@@ -235,6 +235,19 @@ class Collection:
         lost = [] if note else [name for name in asked if _uniform(name) not in there]
         self.discard(lost)
         return Synced(len(asked), len(lost), note)
+
+    def follow(self, before: set[str], after: set[str]) -> None:
+        """Forget what a store had before a deletion and has not after it, each as `present` told it; and warn if none.
+
+        A store that named nothing before cannot say what it lost.
+        """
+        if not before and self.names():
+            warnings.warn(
+                f"the vector store of {self.name!r} cannot say which ids it has, so KV of what was deleted just now "
+                "may be left; delete by ids, or forget everything with kv.clear()",
+                stacklevel=5,
+            )
+        self.discard(sorted(before - after))
 
     def present(self, answered: Iterable[str | None]) -> set[str]:
         """Names of entries that stand among a store's own, whichever way it writes them."""
@@ -324,6 +337,11 @@ class Collection:
 
     def _source(self, document: str) -> str:
         return json.dumps([self.name, document])  # no path, and no other pair's
+
+
+def batches(names: Sequence[str]) -> Iterator[list[str]]:
+    """As many names at a time as a store is asked about."""
+    return (list(names[first : first + _ASKED]) for first in range(0, len(names), _ASKED))
 
 
 def _apart(entry: Entry) -> Entry:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,7 @@ from langchain_core.runnables import run_in_executor
 from langchain_core.vectorstores import VectorStore
 
 from langchain_ragcache.listing import ids_for, name_of
-from ragcache.collection import ASKED, Collection, Synced
+from ragcache.collection import Collection, Synced, batches
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Following:
             async def later(*args: Any, **kwargs: Any) -> Any:
                 before = await self._there_later()
                 done = await method(*args, **kwargs)
-                await run_in_executor(None, self._settle, before, await self._there_later())
+                await run_in_executor(None, self.kv.follow, before, await self._there_later())
                 return done
 
             return later
@@ -58,7 +57,7 @@ class Following:
         def now(*args: Any, **kwargs: Any) -> Any:
             before = self._there()
             done = method(*args, **kwargs)
-            self._settle(before, self._there())
+            self.kv.follow(before, self._there())
             return done
 
         return now
@@ -69,7 +68,7 @@ class Following:
     def _there(self) -> set[str]:
         """Names that the store says it has; none where it cannot say."""
         try:
-            return self.kv.present([name for batch in _batches(self.kv.names()) for name in self._has(batch)])
+            return self.kv.present([name for batch in batches(self.kv.names()) for name in self._has(batch)])
         except NotImplementedError:
             return set()
 
@@ -81,19 +80,5 @@ class Following:
         return await run_in_executor(None, self.kv.present, answered)
 
     async def _answered(self, names: Sequence[str]) -> list[str | None]:
-        found = [await self.store.aget_by_ids(ids_for(self.store, batch)) for batch in _batches(names)]
+        found = [await self.store.aget_by_ids(ids_for(self.store, batch)) for batch in batches(names)]
         return [name_of(document) for documents in found for document in documents]
-
-    def _settle(self, before: set[str], after: set[str]) -> None:
-        """Forget what was there before and is not there after."""
-        if not before and self.kv.names():
-            warnings.warn(
-                f"{type(self.store).__name__} cannot say which ids it has, so KV of what was deleted just now may be "
-                "left; delete by ids, or forget everything with kv.clear()",
-                stacklevel=4,
-            )
-        self.kv.discard(sorted(before - after))
-
-
-def _batches(names: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (names[first : first + ASKED] for first in range(0, len(names), ASKED))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -17,12 +17,19 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryResult,
 )
 
+from llama_index_ragcache.listing import ids_in, listed
 from ragcache.chunks import loose_id
-from ragcache.collection import Collection, Entry
+from ragcache.collection import Collection, Entry, Synced, batches
 from ragcache.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from ragcache import Method, RagCache
+    from ragcache.report import IngestReport
+
+#: Most nodes that are kept because a query came upon them.
+FILL = 1000
+_NO_DOCUMENT = "None"  # as some stores write down that a node has no document
+
 
 class RagCacheVectorStore(BasePydanticVectorStore):
     """A vector store whose nodes are prefilled when they are added, and forgotten when they are deleted.
@@ -33,14 +40,17 @@ class RagCacheVectorStore(BasePydanticVectorStore):
     Parameters
     ----------
     store : BasePydanticVectorStore
-        The one to wrap, `ChromaVectorStore` for instance. What it holds already is known after `ragcache adopt`, or is
-        prefilled when it is asked about.
+        The one to wrap, `ChromaVectorStore` for instance. What it holds already is prefilled by `adopt`; or node by
+        node, when one that a query found is answered from.
     rag : RagCache
         Whose index keeps the KV.
     collection : str, optional
         A name for this store in the index; Chroma's collection by default.
     methods : sequence of str or Method, optional
         Rows whose encodings are made; the index's own method by default.
+    fill : int
+        How many nodes are kept at most that were never added here, but found by a query: the oldest go first. At 0
+        such a node is computed for each answer anew.
 
     Raises
     ------
@@ -51,6 +61,7 @@ class RagCacheVectorStore(BasePydanticVectorStore):
     stores_text: bool
     _store: BasePydanticVectorStore = PrivateAttr()
     _kv: Collection = PrivateAttr()
+    _fill: int = PrivateAttr()
 
     def __init__(
         self,
@@ -59,9 +70,11 @@ class RagCacheVectorStore(BasePydanticVectorStore):
         *,
         collection: str | None = None,
         methods: Sequence[str | Method] | None = None,
+        fill: int = FILL,
     ) -> None:
         super().__init__(stores_text=store.stores_text, is_embedding_query=store.is_embedding_query)
         self._store = store
+        self._fill = fill
         self._kv = rag.collection(collection or _name(store), methods=methods)
 
     @classmethod
@@ -109,22 +122,59 @@ class RagCacheVectorStore(BasePydanticVectorStore):
             with suppress(NotImplementedError):
                 self._store.delete_nodes(changed)
 
+    # -- what it held before
+
+    def adopt(self, nodes: Iterable[BaseNode] | None = None) -> IngestReport:
+        """Make the KV of what the store holds already, and forget what it has lost since.
+
+        Parameters
+        ----------
+        nodes : iterable of BaseNode, optional
+            What it holds, where it cannot list that itself: `index.docstore.docs.values()` of a store that keeps no
+            text. Nothing is forgotten then.
+
+        Raises
+        ------
+        InvalidArgument
+            If it cannot list what it holds, and nothing is handed over.
+        """
+        if nodes is not None:
+            return self._kv.adopt(_entries(list(nodes)), whole=False)
+        try:
+            found, whole = listed(self._store)
+        except NotImplementedError as error:
+            raise InvalidArgument(
+                f"{error}; hand them over with adopt(index.docstore.docs.values()), or let queries bring them in turn"
+            ) from error
+        return self._kv.adopt(_entries(found), whole=whole)
+
+    def _noted(self, found: VectorStoreQueryResult) -> VectorStoreQueryResult:
+        """What a query found; unknown nodes of it are known from now on."""
+        if self._fill and found.nodes:
+            self._kv.note(_entries(found.nodes), self._fill)
+        return found
+
     # -- what is deleted is forgotten, before the wrapped store forgets it
 
     def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """Delete a document's nodes."""
-        self._forget(ref_doc_id)
+        if ref_doc_id == _NO_DOCUMENT:
+            before = self._there()
+            self._store.delete(ref_doc_id, **delete_kwargs)
+            self._kv.follow(before, self._there())
+            return
+        self._kv.discard_document(ref_doc_id)
         self._store.delete(ref_doc_id, **delete_kwargs)
 
     async def adelete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """Delete a document's nodes."""
-        await asyncio.to_thread(self._forget, ref_doc_id)
+        if ref_doc_id == _NO_DOCUMENT:
+            before = await self._there_later()
+            await self._asked("adelete", "delete", ref_doc_id, **delete_kwargs)
+            await asyncio.to_thread(self._kv.follow, before, await self._there_later())
+            return
+        await asyncio.to_thread(self._kv.discard_document, ref_doc_id)
         await self._asked("adelete", "delete", ref_doc_id, **delete_kwargs)
-
-    def _forget(self, ref_doc_id: str) -> None:
-        if ref_doc_id == "None":  # as some stores write down that a node has no document
-            self._kv.clear()
-        self._kv.discard_document(ref_doc_id)
 
     def delete_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **delete_kwargs: Any
@@ -133,8 +183,9 @@ class RagCacheVectorStore(BasePydanticVectorStore):
         try:  # found first, so that both delete the same ones
             chosen = node_ids if filters is None else [one.node_id for one in self.get_nodes(node_ids, filters)]
         except NotImplementedError:  # a store that deletes by filters but cannot say what
-            self._kv.clear()
+            before = self._there()
             self._store.delete_nodes(node_ids, filters, **delete_kwargs)
+            self._kv.follow(before, self._there())
             return
         if chosen:
             self._kv.discard(chosen)
@@ -147,8 +198,9 @@ class RagCacheVectorStore(BasePydanticVectorStore):
         try:
             chosen = node_ids if filters is None else [one.node_id for one in await self.aget_nodes(node_ids, filters)]
         except NotImplementedError:
-            await asyncio.to_thread(self._kv.clear)
+            before = await self._there_later()
             await self._asked("adelete_nodes", "delete_nodes", node_ids, filters, **delete_kwargs)
+            await asyncio.to_thread(self._kv.follow, before, await self._there_later())
             return
         if chosen:
             await asyncio.to_thread(self._kv.discard, chosen)
@@ -164,9 +216,46 @@ class RagCacheVectorStore(BasePydanticVectorStore):
         await asyncio.to_thread(self._kv.clear)
         await self._asked("aclear", "clear")
 
-    def sync(self) -> None:
-        """Forget what the wrapped store no longer has, whoever deleted it; everything where it cannot say."""
-        self._kv.sync(lambda names: [node.node_id for node in self._store.get_nodes(names)])
+    def sync(self) -> Synced:
+        """Forget what the wrapped store says that it no longer has, whoever deleted it.
+
+        Nothing is forgotten where it cannot say, has none of the ids that are known, or knows them in another form:
+        the result's `note` says so.
+        """
+        return self._kv.sync(self._has)
+
+    async def async_sync(self) -> Synced:
+        """The same of a store that is asked asynchronously."""
+        names = await asyncio.to_thread(self._kv.names)
+        try:
+            answered = await self._answered(names)
+        except NotImplementedError as error:
+            return Synced(len(names), 0, f"the store cannot say which ids it has ({error}), so nothing was forgotten")
+        return await asyncio.to_thread(self._kv.settle, names, answered)
+
+    def _has(self, names: Sequence[str]) -> Sequence[str]:
+        """Which of some names the store says it has."""
+        known = ids_in(self._store, names)
+        return [node.node_id for node in self._store.get_nodes(list(names))] if known is None else known
+
+    async def _answered(self, names: Sequence[str]) -> list[str]:
+        found: list[str] = []
+        for batch in batches(names):
+            known = ids_in(self._store, batch)
+            found += [node.node_id for node in await self.aget_nodes(batch)] if known is None else known
+        return found
+
+    def _there(self) -> set[str]:
+        """Names that the store says it has; none where it cannot say."""
+        with suppress(NotImplementedError):
+            return self._kv.present([name for batch in batches(self._kv.names()) for name in self._has(batch)])
+        return set()
+
+    async def _there_later(self) -> set[str]:
+        with suppress(NotImplementedError):
+            answered = await self._answered(await asyncio.to_thread(self._kv.names))
+            return await asyncio.to_thread(self._kv.present, answered)
+        return set()
 
     async def _asked(self, name: str, plain: str, *args: Any, **kwargs: Any) -> Any:
         """The wrapped store's own async method; its plain one, in another thread, where it has none that is async."""
@@ -177,13 +266,12 @@ class RagCacheVectorStore(BasePydanticVectorStore):
     # -- the wrapped store's own
 
     def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
-        """Search the wrapped store."""
-        return self._store.query(query, **kwargs)
+        """Search the wrapped store; what it finds is known from then on."""
+        return self._noted(self._store.query(query, **kwargs))
 
     async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
-        """Search the wrapped store."""
-        found: VectorStoreQueryResult = await self._asked("aquery", "query", query, **kwargs)
-        return found
+        """Search the wrapped store; what it finds is known from then on."""
+        return await asyncio.to_thread(self._noted, await self._asked("aquery", "query", query, **kwargs))
 
     def get_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> list[BaseNode]:
         """Nodes of the wrapped store."""

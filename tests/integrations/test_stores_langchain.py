@@ -4,7 +4,6 @@ What a store holds already becomes hits, all at once or as searches find it. KV 
 entry is gone, and never because it says nothing.
 """
 
-import asyncio
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -318,7 +317,7 @@ async def test_what_cannot_be_told_is_kept_and_said(rag: RagCache, monkeypatch: 
     store = wrapped(Mute(Digests()), rag)
     await filled(store)
     assert "cannot say" in store.sync().note
-    with pytest.warns(UserWarning, match=r"Mute cannot say which ids it has.*kv\.clear\(\)"):
+    with pytest.warns(UserWarning, match=r"'mills' cannot say which ids it has.*kv\.clear\(\)"):
         store.drop_old()
     assert kept(rag) == set(TEXTS)
 
@@ -343,9 +342,9 @@ def test_documents_without_ids_are_found_by_their_text_when_they_are_deleted(rag
     assert {text for _, text in rag.index.catalog.texts()} == set(TEXTS[1:])
 
 
-def test_every_search_of_a_store_brings_what_it_finds(rag: RagCache) -> None:
+async def test_every_search_of_a_store_brings_what_it_finds(rag: RagCache) -> None:
     plain = faiss()
-    asyncio.run(filled(plain))
+    await filled(plain)
     vector = Digests().embed_query(TEXTS[0])
     ways: list[tuple[str, Any]] = [
         ("similarity_search_with_score", "mill"),
