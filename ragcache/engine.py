@@ -15,6 +15,7 @@ from ragcache.breakeven import BreakEven
 from ragcache.chunks import Chunk
 from ragcache.errors import InvalidArgument, MissingEncoding, PromptTooLong
 from ragcache.index import Index
+from ragcache.matcher import Matcher
 from ragcache.methods import DEFAULT_METHOD, Method
 from ragcache.model.cost import Ledger, Shape
 from ragcache.model.decode import Sampling, Step
@@ -25,7 +26,7 @@ from ragcache.report import Answer, CacheReport, Comparison, Timings
 from ragcache.segments import Frame, Prompt
 from ragcache.select import Selector
 from ragcache.stream import Ahead, Prefilled, Stream
-from ragcache.written import Matcher, Message, Written, asked
+from ragcache.written import Message, Written, asked
 
 _BLANK = "the question is blank; ask something"
 

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "ragcache"
 # Lower rooms first; a module may import from its own room and from lower ones.
 FLOORS = [
-    ["errors", "lazy", "bundled"],
+    ["errors", "lazy", "bundled", "options"],
     ["segments", "report", "places"],
     ["model", "store"],
     ["encode", "select", "schedule"],
@@ -23,6 +23,7 @@ FLOORS = [
     ["index"],
     ["assembly", "stream", "matching", "collection", "breakeven"],
     ["written"],
+    ["matcher"],
     ["engine"],
     ["retrieve"],
     ["ingest", "adoption"],

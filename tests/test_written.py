@@ -13,10 +13,11 @@ from staged import QUESTION, TEXTS, make
 from ragcache.chunks import Chunk
 from ragcache.engine import Engine
 from ragcache.errors import InvalidArgument, MissingEncoding, UnsupportedModel
+from ragcache.matcher import Matcher
 from ragcache.methods import METHODS
 from ragcache.model.decode import Sampling
 from ragcache.segments import BEFORE_CHUNKS, BEFORE_QUESTION, SYSTEM
-from ragcache.written import Matcher, Message, merged
+from ragcache.written import Message, merged
 
 SHORT = Sampling(max_new_tokens=4)
 ASKED = f"Context:\n---\n{TEXTS[2]}\n\n{TEXTS[0]}\n---\nAnswer briefly.\nQuery: {QUESTION}\nAnswer: "

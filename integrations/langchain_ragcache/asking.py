@@ -10,11 +10,16 @@ from typing import Any
 from langchain_core.documents import Document
 from pydantic import BaseModel, Field
 
+from langchain_ragcache.batching import joined
+from langchain_ragcache.listing import name_of
 from ragcache import Message, RagCache, Sampling
 from ragcache.errors import InvalidArgument
+from ragcache.options import check_options
 from ragcache.stream import Stream
 
 _OPENING = threading.Lock()
+#: What LangChain gives every model, for the sake of those behind a network: nothing here can make use of it.
+_STANDARD = {"timeout", "max_retries", "api_key", "streaming"}
 
 
 class Asking(BaseModel):
@@ -50,6 +55,7 @@ class Asking(BaseModel):
             fields = {"index": str(rag.index.path), "model": rag.reader.name, **fields, "rag": rag}
         elif rag is not None:
             fields = {"index": str(rag), **fields}
+        check_options(type(self).__name__, fields.keys() - _STANDARD, type(self).model_fields)
         super().__init__(**fields)
 
     @property
@@ -64,6 +70,11 @@ class Asking(BaseModel):
             rag: RagCache = self.rag
             return rag
 
+    def get_token_ids(self, text: str) -> list[int]:
+        """The text's tokens, as the index's model reads it."""
+        own = getattr(self, "custom_get_token_ids", None)
+        return own(text) if own else list(self.opened().index.template.plain(text))
+
     def asked(
         self,
         prompt: str | Sequence[Message],
@@ -72,6 +83,7 @@ class Asking(BaseModel):
         options: dict[str, Any],
     ) -> Stream:
         """The answer to a prompt; over documents, in the house's own words, where there are some."""
+        check_options(f"a call of {type(self).__name__}", options, _CALLED)
         rag, how = self.opened(), {**self._identifying_params, **options}
         if how["model"] not in (None, self.model, rag.reader.name):
             raise InvalidArgument(
@@ -79,7 +91,9 @@ class Asking(BaseModel):
                 "index of its own"
             )
         sampling = Sampling.of({**how, "stop": stop or how["stop"]})
-        row = {"method": how["method"], "recompute": how["recompute"], "sampling": sampling}
+        # Requests that are answered at once gain by what they share, whatever one alone is sooner with.
+        method = how["method"] or (rag.method if joined() else None)
+        row = {"method": method, "recompute": how["recompute"], "sampling": sampling}
         if not (documents and prompt):
             return rag.engine.complete(prompt, **row)
         *history, last = [Message("user", prompt)] if isinstance(prompt, str) else prompt
@@ -97,5 +111,8 @@ class Asking(BaseModel):
         }
 
 
+_CALLED = set(Asking.model_fields) - {"index", "rag"} | {"max_new_tokens", "documents"}
+
+
 def _named(document: Document | str) -> tuple[str, str | None]:
-    return (document, None) if isinstance(document, str) else (document.page_content, document.id)
+    return (document, None) if isinstance(document, str) else (document.page_content, name_of(document))

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Never, cast
+from uuid import UUID
 
-from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.callbacks import CallbackManagerForLLMRun, Callbacks
 from langchain_core.documents import Document
-from langchain_core.language_models import BaseChatModel, LangSmithParams
+from langchain_core.language_models import BaseChatModel, LangSmithParams, LanguageModelInput
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
-from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult, LLMResult
+from langchain_core.runnables import RunnableConfig, run_in_executor
+from langchain_core.runnables.config import get_config_list
 
 from langchain_ragcache.asking import Asking
+from langchain_ragcache.batching import at_once
 from langchain_ragcache.messages import turns
 from ragcache import RagCache
+from ragcache.errors import UnsupportedModel
 from ragcache.stream import Stream, spoken
 
 
@@ -94,6 +100,101 @@ class ChatRagCache(Asking, BaseChatModel):
             content="", response_metadata=self.about(stream), usage_metadata=_usage(stream), chunk_position="last"
         )
         yield ChatGenerationChunk(message=last)
+
+    # -- several at once: their forwards are joined, which reads every weight once for all of them
+
+    def batch(
+        self,
+        inputs: list[LanguageModelInput],
+        config: RunnableConfig | list[RunnableConfig] | None = None,
+        *,
+        return_exceptions: bool = False,
+        **kwargs: Any,
+    ) -> list[AIMessage]:
+        """Answer several inputs at once, as many as the first config's `max_concurrency` says, or 16."""
+        if not inputs:
+            return []
+        configs = get_config_list(config, len(inputs))
+
+        def one(place: int) -> Any:
+            try:
+                return self.invoke(inputs[place], configs[place], **kwargs)
+            except Exception as error:
+                if not return_exceptions:
+                    raise
+                return error
+
+        requests = [partial(one, place) for place in range(len(inputs))]
+        return at_once(self.opened(), requests, configs[0].get("max_concurrency"))
+
+    async def abatch(
+        self,
+        inputs: list[LanguageModelInput],
+        config: RunnableConfig | list[RunnableConfig] | None = None,
+        *,
+        return_exceptions: bool = False,
+        **kwargs: Any,
+    ) -> list[AIMessage]:
+        """The same in another thread."""
+        answer = partial(self.batch, inputs, config, return_exceptions=return_exceptions, **kwargs)
+        return await run_in_executor(None, answer)
+
+    def generate(
+        self,
+        messages: list[list[BaseMessage]],
+        stop: list[str] | None = None,
+        callbacks: Callbacks = None,
+        *,
+        run_id: UUID | None = None,
+        **kwargs: Any,
+    ) -> LLMResult:
+        """Answer several conversations at once."""
+        made = super().generate
+        requests = [
+            partial(made, [one], stop, callbacks, run_id=None if place else run_id, **kwargs)
+            for place, one in enumerate(messages)
+        ]
+        parts = at_once(self.opened(), requests)
+        if len(parts) == 1:
+            return parts[0]
+        runs = [run for part in parts for run in part.run or ()]
+        return LLMResult(generations=[said for part in parts for said in part.generations], llm_output={}, run=runs)
+
+    async def agenerate(
+        self,
+        messages: list[list[BaseMessage]],
+        stop: list[str] | None = None,
+        callbacks: Callbacks = None,
+        **kwargs: Any,
+    ) -> LLMResult:
+        """The same in another thread; one conversation as LangChain does it."""
+        if len(messages) == 1:
+            return await super().agenerate(messages, stop, callbacks, **kwargs)
+        return await run_in_executor(None, partial(self.generate, messages, stop, callbacks, **kwargs))
+
+    # -- what LangChain asks of a model beside answers
+
+    def get_num_tokens_from_messages(self, messages: list[BaseMessage], tools: Sequence[Any] | None = None) -> int:
+        """Tokens of a conversation as the model's chat template writes it, open for an answer."""
+        template = self.opened().index.template
+        said = [{"role": turn.role, "content": turn.text} for turn in self._turns(messages)]
+        try:
+            return len(template.markup(template.conversation(said))) if said else 0
+        except UnsupportedModel:  # a part of a conversation, which the template does not take
+            return sum(len(template.plain(turn["content"])) for turn in said)
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Never:
+        """Refuse: nothing in ragcache constrains what a model writes.
+
+        Raises
+        ------
+        NotImplementedError
+            Always.
+        """
+        raise NotImplementedError(
+            "ChatRagCache answers from chunks and calls no tools, so neither bind_tools nor with_structured_output "
+            "works; let another model call the tools, and this one answer over what they give"
+        )
 
     def _turns(self, messages: Sequence[BaseMessage]) -> Any:
         return turns(messages, self.opened().engine.chunk)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from langchain_core.language_models import BaseLLM
 from langchain_core.outputs import Generation, GenerationChunk, LLMResult
 
 from langchain_ragcache.asking import Asking
+from langchain_ragcache.batching import at_once
 from ragcache import RagCache
 from ragcache.stream import spoken
 
@@ -19,8 +21,8 @@ from ragcache.stream import spoken
 class RagCacheLLM(Asking, BaseLLM):
     """Continues a string as it is, from the KV of the chunks that stand in it.
 
-    `documents=` asks the string as a question over them, in the house's own words. `generation_info["ragcache"]` says
-    what happened.
+    Strings that come together, as `batch` and `generate` hand them over, are continued at once. `documents=` asks the
+    string as a question over them, in the house's own words. `generation_info["ragcache"]` says what happened.
     """
 
     cache: Any = False  # LangChain's key of a text model's answer knows neither documents nor a call's options
@@ -40,9 +42,12 @@ class RagCacheLLM(Asking, BaseLLM):
         documents: Sequence[Document | str] | None = None,
         **kwargs: Any,
     ) -> LLMResult:
-        streams = [self.asked(prompt, documents, stop, kwargs) for prompt in prompts]
-        made = [Generation(text=stream.answer.text, generation_info=self.about(stream)) for stream in streams]
-        return LLMResult(generations=[[one] for one in made])
+        def made(prompt: str) -> Generation:
+            stream = self.asked(prompt, documents, stop, kwargs)
+            return Generation(text=stream.answer.text, generation_info=self.about(stream))
+
+        done = at_once(self.opened(), [partial(made, prompt) for prompt in prompts])
+        return LLMResult(generations=[[one] for one in done])
 
     def _stream(
         self,

@@ -6,6 +6,8 @@ from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
+from ragcache.options import check_options
+
 
 class RagCacheRetriever(BaseRetriever):
     """The most similar chunks of an index, its files' and those of vector stores alike.
@@ -18,6 +20,10 @@ class RagCacheRetriever(BaseRetriever):
     """The `RagCache` to ask."""
     k: int | None = None
     """How many chunks; the index's own number by default."""
+
+    def __init__(self, **fields: Any) -> None:
+        check_options(type(self).__name__, fields, type(self).model_fields)
+        super().__init__(**fields)
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
         return [

@@ -22,8 +22,10 @@ from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.llms import CustomLLM
 from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_callback
 
+from llama_index_ragcache.gathering import Gathered
 from ragcache import Message, RagCache, Sampling
 from ragcache.errors import InvalidArgument
+from ragcache.options import check_options
 from ragcache.stream import Stream, spoken
 from ragcache.written import merged
 
@@ -58,12 +60,15 @@ class RagCacheLLM(CustomLLM):
     stop: list[str] = Field(default_factory=list, description="Strings that end an answer.")
 
     _rag: RagCache = PrivateAttr()
+    _gathered: Gathered = PrivateAttr()
 
     def __init__(self, rag: RagCache, **fields: Any) -> None:
         if not isinstance(rag, RagCache):
             raise InvalidArgument(f"a RagCacheLLM answers from a RagCache, not {rag!r}; RagCache.open(...) gives one")
+        check_options(type(self).__name__, fields, type(self).model_fields)
         super().__init__(**fields)
         self._rag = rag
+        self._gathered = Gathered(rag.reader)
 
     @classmethod
     def class_name(cls) -> str:
@@ -108,8 +113,11 @@ class RagCacheLLM(CustomLLM):
 
     @llm_completion_callback()
     async def acomplete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
-        """Continue a prompt in another thread."""
-        return await asyncio.to_thread(lambda: _completed(self._complete(prompt, kwargs)))
+        """Continue a prompt in another thread; prompts that come together are continued at once."""
+        made: CompletionResponse = await self._gathered.ask(
+            lambda joined: _completed(self._complete(prompt, kwargs, joined=joined))
+        )
+        return made
 
     @llm_completion_callback()
     async def astream_complete(
@@ -120,8 +128,11 @@ class RagCacheLLM(CustomLLM):
 
     @llm_chat_callback()
     async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
-        """Answer a conversation in another thread."""
-        return await asyncio.to_thread(lambda: _chatted(self._complete(_turns(messages), kwargs)))
+        """Answer a conversation in another thread; those that come together are answered at once."""
+        made: ChatResponse = await self._gathered.ask(
+            lambda joined: _chatted(self._complete(_turns(messages), kwargs, joined=joined))
+        )
+        return made
 
     @llm_chat_callback()
     async def astream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseAsyncGen:
@@ -130,11 +141,15 @@ class RagCacheLLM(CustomLLM):
 
     def row(self, options: dict[str, Any] | None = None) -> dict[str, Any]:
         """What the engine is asked for: method, share to recompute, sampling; `options` before the model's own."""
+        check_options(f"a call of {type(self).__name__}", options or (), {*_FIELDS, "max_new_tokens"})
         how = {**self.model_dump(include=set(_FIELDS)), **(options or {})}
         return {"method": how["method"], "recompute": how["recompute"], "sampling": Sampling.of(how)}
 
-    def _complete(self, prompt: str | Sequence[Message], options: dict[str, Any]) -> Stream:
-        return self._rag.engine.complete(prompt, **self.row(options))
+    def _complete(self, prompt: str | Sequence[Message], options: dict[str, Any], *, joined: bool = False) -> Stream:
+        row = self.row(options)
+        if joined:  # requests that are answered at once gain by what they share, whatever one alone is sooner with
+            row["method"] = row["method"] or self._rag.method
+        return self._rag.engine.complete(prompt, **row)
 
 
 _FIELDS = set(RagCacheLLM.model_fields) - set(CustomLLM.model_fields)

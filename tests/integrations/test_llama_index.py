@@ -35,10 +35,10 @@ from ragcache import RagCache
 from ragcache.chunks import Chunk
 from ragcache.engine import Engine
 from ragcache.errors import InvalidArgument
+from ragcache.matcher import Matcher
 from ragcache.places import Mark
 from ragcache.segments import Segment
 from ragcache.stream import Stream
-from ragcache.written import Matcher
 
 TOP = 4
 #: Response mode to how many prompts it makes of TOP nodes, and how many chunks are verbatim in each.

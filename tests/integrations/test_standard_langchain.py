@@ -77,6 +77,10 @@ class TestChatUnit(ChatModelUnitTests):
     def chat_model_params(self) -> dict[str, Any]:
         return {"index": "./index"}
 
+    @property
+    def has_tool_calling(self) -> bool:  # its bind_tools is there to say so
+        return False
+
 
 @cache
 def _empty_index() -> str:
@@ -94,3 +98,7 @@ class TestChatIntegration(ChatModelIntegrationTests):
     @property
     def chat_model_params(self) -> dict[str, Any]:
         return {"index": _empty_index(), "max_tokens": 16}
+
+    @property
+    def has_tool_calling(self) -> bool:
+        return False
