@@ -22,7 +22,7 @@ from ragcache.model.decode import Sampling, Step
 from ragcache.model.passes import Pass
 from ragcache.model.plan import Slots
 from ragcache.model.reader import Reader
-from ragcache.report import Answer, CacheReport, Comparison, Timings
+from ragcache.report import Answer, Comparison, Timings
 from ragcache.segments import Frame, Prompt
 from ragcache.select import Selector
 from ragcache.stream import Ahead, Prefilled, Stream
@@ -96,7 +96,7 @@ class Engine:
             return answer
         ask(method="full")  # a warm-up, as the answer was one
         again, full = ask(method=method, recompute=recompute), ask(method="full").answer
-        return replace(answer, comparison=_comparison(answer, again.report, full))
+        return replace(answer, comparison=Comparison.of(answer, again.report, full))
 
     def answers(
         self,
@@ -295,7 +295,7 @@ class Engine:
             step, follow = ahead.step, ahead.follow
         work.ms.first_token = work.ms.total = work.now() - began * 1e3
         nominal = None if row.recompute is None else budget
-        report = work.report(row.name, nominal, recomputed, (*notes, *(written.notes if written else ())))
+        report = work.report(row.name, nominal, recomputed, (*notes, *self._matcher.notes(written, chunks)))
         return Prefilled(prompt, logits, step, follow, report, recomputed, p)
 
     def _worthwhile(
@@ -390,12 +390,3 @@ class Engine:
 
 def _names(chunks: Sequence[Chunk]) -> tuple[str, ...]:
     return tuple(chunk.id for chunk in chunks)
-
-
-def _comparison(answer: Answer, own: CacheReport, full: Answer) -> Comparison:
-    return Comparison(
-        full_prefill_first_token_ms=full.report.ms.first_token,
-        first_token_ms=own.ms.first_token,
-        same_answer=full.text == answer.text,
-        full_prefill_answer=full.text,
-    )

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from ragcache.chunks import Chunk
+from ragcache.closest import Closest, explained
 from ragcache.errors import InvalidArgument, UnsupportedModel
 from ragcache.index import Index
-from ragcache.matching import HEAD, Known
+from ragcache.matching import HEAD, Begun, Known
 from ragcache.segments import Segment, Template
 from ragcache.store import Entries
 from ragcache.written import Message, Place, Written, contents
@@ -18,6 +19,8 @@ _MARKED = re.compile(r"<chunk(?:\s[^<>]*)?>(.*?)</chunk>", re.DOTALL)
 _ESCAPED, _ESCAPES = re.compile(r"\\([nrt'\"\\])"), {"n": "\n", "r": "\r", "t": "\t"}
 _SPACE = re.compile(r"\s*")
 _PLACE, _PLACES = "\u2042{}\u2042", re.compile("\u2042(\\d+)\u2042")
+
+_LIKE = 0.3  # share of a chunk's words that must stand in a prompt for it to be named as the closest
 
 #: A chunk's place in a text: characters from the first number up to the second.
 _Span = tuple[int, int, Chunk]
@@ -58,8 +61,9 @@ class _Words:
             ids = template.plain(self.text[start:behind])
             kept = _shared(ids, chunk.segment.token_ids)
             if kept:
+                cut = end - start < len(chunk.text.strip())
                 yield _fresh(template, self.text[done:start])
-                yield Place(chunk, kept, Segment(ids[kept:], self.text[end:behind]))
+                yield Place(chunk, kept, Segment(ids[kept:], self.text[end:behind]), cut=cut)
                 done = behind
         yield _fresh(template, self.text[done:stop])
 
@@ -79,6 +83,7 @@ class Matcher:
         self._lock = threading.Lock()
         self._edition = -1
         self._known = Known(())
+        self._closest = (-1, 0, Closest(()))  # as of an edition, of how many
 
     def read(self, prompt: str | Sequence[Message]) -> Written:
         """Find the chunks of a prompt.
@@ -99,8 +104,7 @@ class Matcher:
             If the chat template cannot render the messages, or leaves one out.
         """
         template = self._index.template
-        contents = [(prompt,)] if isinstance(prompt, str) else [contents(message) for message in prompt]
-        said = [self._words(content) for content in contents]
+        said = [self._words(one) for one in ([(prompt,)] if isinstance(prompt, str) else map(contents, prompt))]
         if not any(words.text.strip() for words in said):
             raise InvalidArgument("the prompt is blank; ask something")
         if isinstance(prompt, str):
@@ -109,7 +113,16 @@ class Matcher:
         else:
             parts, spoken = _rendered(template, prompt, said)
         unknown, escaped = sum(words.unknown for words in said), sum(words.escaped for words in said)
-        return _finished(parts, spoken, Written((), None, said[-1].asked, unknown, escaped))
+        found = escaped or any(chunk.source for words in said for *_, chunk in words.spans)
+        missed = "" if found else self._missed("\n".join(words.text for words in said))
+        return _finished(parts, spoken, Written((), None, said[-1].asked, unknown, escaped, missed))
+
+    def notes(self, written: Written | None, chunks: Sequence[Chunk]) -> tuple[str, ...]:
+        """What is worth saying of a prompt: of one that was read, or of chunks that somebody handed over."""
+        if written is not None:
+            return written.notes
+        loose = chunks and not any(chunk.source for chunk in chunks)
+        return (self._missed("\n\n".join(chunk.text for chunk in chunks)),) if loose else ()
 
     def chunk(self, text: str, name: str | None = None) -> Chunk:
         """The index's chunk of a text, the one of a name first; else a loose one."""
@@ -119,9 +132,9 @@ class Matcher:
         known = (chunk for id in [self._now_known().exactly(text)] if id for chunk in self._index.chunks([id]))
         return next(chain(named, known), None) or self._index.loose(text)
 
-    def _words(self, contents: Sequence[str | Chunk]) -> _Words:
+    def _words(self, said: Sequence[str | Chunk]) -> _Words:
         text, told = "", list[_Span]()
-        for part in contents:
+        for part in said:
             words = part if isinstance(part, str) else part.text.strip()
             if not isinstance(part, str) and words:
                 told.append((len(text), len(text) + len(words), part))
@@ -131,11 +144,46 @@ class Matcher:
         blocks = [_stripped(text, *block) for block in blocks if _apart(block, told)]
         marked = [(start, end, known.exactly(text[start:end])) for start, end in blocks]
         spans = _sorted(told, self._chunks([(start, end, name) for start, end, name in marked if name]))
-        anywhere = [place for start, stop in _gaps(spans, len(text)) for place in known.find(text, start, stop)]
+        begun = list[Begun]()
+        anywhere = [place for gap in _gaps(spans, len(text)) for place in known.find(text, *gap, begun)]
         spans = _sorted(spans, self._chunks(anywhere))
         printed = [found for gap in _gaps(spans, len(text)) for found in known.find(_unescaped(text[slice(*gap)]))]
         escaped = sum(end - start >= HEAD for start, end, _ in printed)  # shorter ones are likelier to be a coincidence
+        whole = {chunk for *_, chunk in printed}
+        for start, chunks in begun:  # from left to right
+            spans = _sorted(spans, self._cut(text, start, [one for one in chunks if one not in whole], spans))
         return _Words(text, spans, sum(name is None for *_, name in marked), escaped)
+
+    def _cut(self, text: str, start: int, names: Sequence[str], spans: Sequence[_Span]) -> list[_Span]:
+        """The chunk of which most stands at a place, if that is half of it; none where another chunk stands there."""
+        if not _apart((start, start + 1), spans):
+            return []
+        stop = min((begin for begin, *_ in spans if begin > start), default=len(text))
+        chunks = self._index.chunks(names)
+        ends = [(start + _in_common(text[start:stop], chunk.text.strip()), chunk) for chunk in chunks]
+        end, chunk = max(ends, key=lambda one: one[0], default=(start, None))
+        return [(start, end, chunk)] if chunk and 2 * (end - start) >= len(chunk.text.strip()) else []
+
+    def _missed(self, text: str) -> str:
+        """Why no chunk was found."""
+        known, edition = self._index.catalog, self._index.catalog.edition()
+        if self._closest[0] != edition:
+            texts = known.texts()
+            self._closest = edition, len(texts), Closest(texts)
+        _, count, closest = self._closest
+        name = closest.find(text)
+        near = [(chunk, *explained(chunk.text, text)) for chunk in self._index.chunks([name] if name else [])]
+        if not count:
+            why = "the index holds none yet; `ragcache ingest`, `ragcache adopt` or a wrapped vector store bring them"
+        elif not near or near[0][1] < _LIKE:
+            why = f"none of the {count:,} in the index stands in the prompt, nor one like it"
+        else:
+            [(chunk, share, changed)] = near
+            why = (
+                f"the closest, of {chunk.source}, has {share:.0%} of its words in the prompt, but {changed}; hand over "
+                "chunks as they were added"
+            )
+        return f"no chunk was reused: {why}"
 
     def _chunks(self, found: Sequence[tuple[int, int, str]]) -> list[_Span]:
         """Chunks in the place of their ids; those that are gone meanwhile are left out."""
@@ -196,8 +244,15 @@ def _fresh(template: Template, text: str) -> Segment:
     return Segment(template.plain(text), text)
 
 
-def _shared(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many tokens two runs begin with in common."""
+def _in_common(one: str, other: str) -> int:
+    """How many characters two texts begin with in common, up to the end of a word."""
+    count = _shared(one, other)
+    whole = all(text[count : count + 1].isspace() or count == len(text) for text in (one, other))
+    return count if whole else max(0, *(one.rfind(space, 0, count) for space in " \n\t"))
+
+
+def _shared(one: Sequence[object], other: Sequence[object]) -> int:
+    """How many tokens, or characters, two runs begin with in common."""
     return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 

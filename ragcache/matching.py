@@ -7,9 +7,11 @@ digest, not the text.
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 HEAD = 48  # characters that a chunk is looked for by
+_ALIKE = 20  # chunks of the same first characters that are told apart where none is there as a whole
 
 
 class Found(NamedTuple):
@@ -18,6 +20,13 @@ class Found(NamedTuple):
     start: int
     end: int
     chunk: str
+
+
+class Begun(NamedTuple):
+    """A place where a text has the first characters of some chunks."""
+
+    start: int
+    chunks: tuple[str, ...]
 
 
 class Known:
@@ -51,7 +60,9 @@ class Known:
             return self._short.get(text)
         return next((found.chunk for found in self._beginning(text, 0, len(text)) if found.end == len(text)), None)
 
-    def find(self, text: str, start: int = 0, stop: int | None = None) -> list[Found]:
+    def find(
+        self, text: str, start: int = 0, stop: int | None = None, begun: list["Begun"] | None = None
+    ) -> list[Found]:
         """Where chunks stand in a text, from left to right, none overlapping another.
 
         Of two that begin at the same character the longer is taken, else the earlier.
@@ -62,15 +73,20 @@ class Known:
             What may hold chunks.
         start, stop : int
             Look from here up to there only.
+        begun : list of Begun, optional
+            Collects the places where chunks begin, of which none goes on to its end.
         """
-        return list(self._scan(text, start, len(text) if stop is None else stop))
+        return list(self._scan(text, start, len(text) if stop is None else stop, [] if begun is None else begun))
 
-    def _scan(self, text: str, here: int, stop: int) -> Iterator[Found]:
+    def _scan(self, text: str, here: int, stop: int, begun: list["Begun"]) -> Iterator[Found]:
         heads = self._heads
         while here < stop:
             found = None
             if text[here : here + HEAD] in heads:
                 found = next(self._beginning(text, here, stop), None)
+                if found is None:
+                    alike = (chunk for _, chunks in heads[text[here : here + HEAD]] for chunk in chunks.values())
+                    begun.append(Begun(here, tuple(islice(alike, _ALIKE))))
             if found is None and self._lengths and (here == 0 or text[here - 1] == "\n"):
                 found = next(self._alone(text, here, stop), None)
             if found is None:

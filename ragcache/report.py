@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 CacheState = Literal["hit", "exact", "miss"]
 _PAGES = {"pptx": "slide", "xlsx": "sheet", "xlsm": "sheet"}  # what a page is called, by suffix
@@ -77,6 +77,16 @@ class Comparison:
     first_token_ms: float
     same_answer: bool
     full_prefill_answer: str
+
+    @classmethod
+    def of(cls, answer: "Answer", own: "CacheReport", full: "Answer") -> Self:
+        """An answer beside that of a full prefill; `own` is the report of its second run."""
+        return cls(
+            full_prefill_first_token_ms=full.report.ms.first_token,
+            first_token_ms=own.ms.first_token,
+            same_answer=full.text == answer.text,
+            full_prefill_answer=full.text,
+        )
 
     @property
     def speedup(self) -> float:

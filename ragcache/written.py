@@ -65,16 +65,19 @@ class Place:
         What the text has instead of the others.
     last : bool
         Whether it ends the prompt, whose last token must be fresh: the first logits come from it.
+    cut : bool
+        Whether the prompt has the chunk's beginning only.
     """
 
     chunk: Chunk
     kept: int
     rest: Segment
     last: bool = False
+    cut: bool = False
 
-    def segments(self, chunk: Segment) -> Iterator[Segment]:
-        """The chunk, cut where the text goes on in another way; any other chunk whole, with an end of its own."""
-        ids, rest = chunk.token_ids, Segment(())
+    def segments(self, chunk: Segment, whole: int | None = None) -> Iterator[Segment]:
+        """The chunk, cut where the text goes on in another way; any other, or its first tokens, with its own end."""
+        ids, rest = chunk.token_ids[:whole], Segment(())
         if chunk.chunk == self.chunk.id:
             ids, rest = ids[: self.kept], self.rest
         if self.last and not rest:
@@ -98,6 +101,8 @@ class Written:
         Marked blocks that are no chunk of the index; they are fresh text.
     escaped : int
         Chunks that stand there as a program prints a list of texts, which is other text.
+    missed : str
+        Why none was found, where none was.
     """
 
     parts: Sequence[Segment | Place]
@@ -105,16 +110,23 @@ class Written:
     question: str
     unknown: int = 0
     escaped: int = 0
+    missed: str = ""
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What is worth saying in the answer's report."""
+        cut = [part for part in self.parts if isinstance(part, Place) and part.cut]
+        begun = (
+            f"{len(cut)} chunks stand in the prompt without their ends: {sum(part.kept for part in cut)} of their "
+            f"{sum(len(part.chunk.segment) for part in cut)} tokens are there, and only those can be reused"
+        )
         unknown = f"{self.unknown} marked as chunks are not in the index, and prefilled"
         escaped = (
             f"{self.escaped} chunks stand in the prompt escaped, as a printed list has them, and are prefilled; join "
             "their texts with blank lines instead (llama-index: any response_mode but simple_summarize)"
         )
-        return tuple(note for count, note in ((self.unknown, unknown), (self.escaped, escaped)) if count)
+        counted = ((self.unknown, unknown), (self.escaped, escaped), (len(cut), begun), (len(self.missed), self.missed))
+        return tuple(note for count, note in counted if count)
 
     @property
     def chunks(self) -> list[Chunk]:
@@ -125,8 +137,13 @@ class Written:
         """The prompt with chunks in its places; its question is its own, and its beginning, `prefix` or not."""
         waiting = iter(chunks)
         segments: list[Segment] = []
+        cut = {part.chunk.id: part.kept for part in self.parts if isinstance(part, Place) and part.cut}
         for part in self.parts:
-            segments += part.segments(next(waiting)) if isinstance(part, Place) else [part]
+            if isinstance(part, Place):
+                chunk = next(waiting)
+                segments += part.segments(chunk, cut.get(chunk.chunk or ""))  # what was cut off stays so elsewhere
+            else:
+                segments.append(part)
         segments = _behind(prefix, segments) if prefix else segments
         asks = next((i for i, segment in enumerate(segments) if segment is self.asks), len(segments) - 1)
         return Prompt(tuple(segments), asks)

@@ -21,7 +21,7 @@ FLOORS = [
     ["methods"],
     ["chunks", "remembered"],
     ["index"],
-    ["assembly", "stream", "matching", "collection", "breakeven"],
+    ["assembly", "stream", "matching", "closest", "collection", "breakeven"],
     ["written"],
     ["matcher"],
     ["engine"],
