@@ -5,13 +5,14 @@ Chunks are compared by runs of words, so white space, line prefixes and punctuat
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from ragcache.matching import HEAD
 
 _WORDS = re.compile(r"\w+")
 _RUN = 3  # words that are compared at a time
-_PROBE, _PROBES = 100, 5  # characters of a chunk that are looked at in one place, and in how many places
+_PROBE, _PROBES = 60, 3  # characters of a chunk that are looked at in one place, and in how many places
+_MOST = 20_000  # chunks that are looked at, evenly spread over all: somebody waits for an answer meanwhile
 
 
 class Closest:
@@ -19,13 +20,13 @@ class Closest:
 
     Parameters
     ----------
-    chunks : iterable of (str, str)
+    chunks : sequence of (str, str)
         Id and text of each.
     """
 
-    def __init__(self, chunks: Iterable[tuple[str, str]]) -> None:
+    def __init__(self, chunks: Sequence[tuple[str, str]]) -> None:
         self._chunks: dict[int, str] = {}
-        for chunk, text in chunks:
+        for chunk, text in chunks[:: 1 + len(chunks) // _MOST]:
             for run in _sampled(text.strip()):
                 self._chunks.setdefault(run, chunk)
 
