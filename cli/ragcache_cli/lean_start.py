@@ -12,7 +12,9 @@ Afterwards the placeholders are gone: whoever imports such a module gets it. A p
 never comes by here.
 """
 
+import atexit
 import gc
+import operator
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -33,6 +35,14 @@ _LATER: dict[str, dict[str, Callable[..., Any]]] = {
     "torch._dynamo": dict.fromkeys(("allow_in_graph", "assume_constant_result", "disable"), _unmarked),
     "torch._dynamo._trace_wrapped_higher_order_op": {},
     "torch.nn.attention.flex_attention": {},
+    "torch.fx.experimental.symbolic_shapes": {
+        **dict.fromkeys(("expect_true", "guard_or_false", "guard_or_true", "statically_known_true"), bool),
+        "is_nested_int": lambda size: False,
+        "sym_eq": operator.eq,
+        "sym_and": lambda *conditions: all(conditions),
+        "sym_or": lambda *conditions: any(conditions),
+    },
+    "sympy": {},
 }
 
 
@@ -49,6 +59,8 @@ def lean_start() -> Iterator[None]:
         yield
     finally:
         later.end()
+        gc.freeze()
+        atexit.register(gc.unfreeze)  # extension modules want their objects back before they go
         if collecting:
             gc.enable()
 
