@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ragcache_cli.lean_start import lean_start
 from ragcache_cli.options import DEFAULT_INDEX, AsJson, IndexPath, MaxNewTokens, Model, OwnMethod, Recompute, TopK
 from ragcache_cli.terminal import note, say, say_json, short, table
 
@@ -34,12 +35,15 @@ def ask(
     """
     from ragcache.methods import find
     from ragcache.model.decode import Sampling
-    from ragcache.rag import RagCache
 
     if method is not None:
         find(method).budget(recompute)  # before minutes are spent on loading a model
     sampling = None if max_new_tokens is None else Sampling(max_new_tokens=max_new_tokens)
-    with RagCache.open(index, model=model, create=False) as rag:
+    with lean_start():
+        from ragcache.rag import RagCache
+
+        opened = RagCache.open(index, model=model, create=False)
+    with opened as rag:
         if as_json or compare:
             answer = rag.ask(
                 question, top_k=top_k, method=method, recompute=recompute, compare=compare, sampling=sampling

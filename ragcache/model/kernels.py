@@ -12,7 +12,6 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.utils.benchmark import Timer
 
 from ragcache.errors import MissingExtra
 from ragcache.model.plan import ForwardPlan, Slots, visible
@@ -87,6 +86,8 @@ class _Trial:
 
 def _seconds(run: Callable[[], Tensor]) -> float:
     """The mean of a few runs, after some that make ready."""
+    from torch.utils.benchmark import Timer  # brings setuptools, which only this trial pays for
+
     return Timer("run()", globals={"run": run}).timeit(5).mean  # which waits for the device
 
 

@@ -1,4 +1,4 @@
-"""Texts to vectors with sentence-transformers; the default model from a package, without a network."""
+"""Texts to vectors; the default model from a package, without a network."""
 
 import importlib
 import importlib.util
@@ -6,16 +6,15 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragcache.errors import InvalidArgument, MissingExtra, install
+from ragcache.retrieve.mean_pooling import MeanPooling, is_mean_pooling
 from ragcache.retrieve.needs import needs
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
 
 DEFAULT_EMBEDDER = "sentence-transformers/all-MiniLM-L6-v2"
 
@@ -61,33 +60,61 @@ class Embedder:
         """
         model = self._model
         with self._lock:
-            vectors = model.encode(list(texts) or [""], normalize_embeddings=True, show_progress_bar=False)
-        return np.asarray(vectors, dtype=np.float32)[: len(texts)]
+            return model.encode(list(texts) or [""])[: len(texts)]
 
     @property
     def max_tokens(self) -> int:
         """The most tokens of a text that the model reads, special tokens included."""
-        return int(self._model.get_max_seq_length() or 512)
+        return self._model.max_tokens
 
     def count(self, text: str) -> int:
         """Tokens of a text, special tokens included, nothing truncated."""
         model = self._model
         with self._lock:
-            return len(model.tokenizer(text, truncation=False, padding=False, verbose=False)["input_ids"])
+            return model.count(text)
 
     @cached_property
-    def _model(self) -> "SentenceTransformer":
+    def _model(self) -> "_Model":
         with self._lock, _quiet():
             return _load(self.name, self.device)
 
 
-def _load(name: str, device: str) -> "SentenceTransformer":
-    with needs():
-        from sentence_transformers import SentenceTransformer
+class _Model(Protocol):
+    """What an embedder loads; one text at least, and one thread at a time."""
+
+    max_tokens: int
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit vectors, (texts, dim) float32."""
+
+    def count(self, text: str) -> int:
+        """Tokens of a text, nothing truncated."""
+
+
+class _SentenceTransformer:
+    """Any model that sentence-transformers can read."""
+
+    def __init__(self, place: str, device: str, *, local: bool) -> None:
+        with needs():
+            from sentence_transformers import SentenceTransformer
+        self._model = SentenceTransformer(place, device=device, local_files_only=local)
+        self.max_tokens = int(self._model.get_max_seq_length() or 512)
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        vectors = self._model.encode(list(texts), normalize_embeddings=True, show_progress_bar=False)
+        return np.asarray(vectors, dtype=np.float32)
+
+    def count(self, text: str) -> int:
+        return len(self._model.tokenizer(text, truncation=False, padding=False, verbose=False)["input_ids"])
+
+
+def _load(name: str, device: str) -> _Model:
     place = _packaged() if name == DEFAULT_EMBEDDER else name
     for local in (True,) if name == DEFAULT_EMBEDDER else (True, False):
         try:
-            return SentenceTransformer(place, device=device, local_files_only=local)
+            if is_mean_pooling(Path(place)):
+                return MeanPooling(Path(place), device)
+            return _SentenceTransformer(place, device, local=local)
         except (OSError, ValueError) as error:
             reason = error
     if name == DEFAULT_EMBEDDER:

