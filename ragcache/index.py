@@ -26,6 +26,7 @@ from ragcache.store import (
     Codec,
     DocumentRow,
     EncodingRow,
+    Forgotten,
     LocalStore,
     MemoryTier,
     is_key,
@@ -87,7 +88,10 @@ class Index:
         self._memory = MemoryTier(memory_bytes)
         self._codec = codec
         self.writing, self.encoding = locks_of(self.path)
+        self._forgotten = Forgotten(self.catalog, self.store, self._memory.discard)
         self._adopt()
+        with self.writing:
+            self._forgotten.delete()  # what a killed process left
 
     def close(self) -> None:
         """Close the catalogue."""
@@ -132,12 +136,18 @@ class Index:
         with self.writing:
             self._put(DocumentRow(document, source, digest, dict(metadata)), rows)
 
-    def remove(self, source: str) -> None:
-        """Remove a document, its chunks, and every KV that carries its content."""
+    def remove(self, *sources: str) -> None:
+        """Remove documents, their chunks, and every KV that carries their content."""
         with self.writing:
-            row = self.catalog.document_by_source(source)
-            if row is not None:
-                self._forget(self.catalog.remove_document(row.id))
+            rows = [row for source in sources if (row := self.catalog.document_by_source(source))]
+            if rows:
+                self.catalog.remove_document(*(row.id for row in rows))
+                self._forgotten.delete()
+
+    def sweep(self) -> None:
+        """Delete KV that no chunk has: what a killed ingestion stored without noting whose it is."""
+        with self.writing:
+            self._forgotten.sweep({self.prefix_key})
 
     def chunks(self, ids: Sequence[str]) -> list[Chunk]:
         """Chunks by id, in the order asked for; those that are gone are left out."""
@@ -295,10 +305,8 @@ class Index:
     def _enter(self, rows: Sequence[EncodingRow]) -> None:
         """Enter KV that is stored; what was made of text that is gone meanwhile goes, too."""
         with self.writing:
-            chunks = {chunk.id for chunk in self.catalog.chunks([row.chunk for row in rows])}
-            gone = [row for row in rows if row.chunk not in chunks or not all(map(self._stands, row.left))]
-            self.catalog.put_encoding(*[row for row in rows if row not in gone])
-            self._forget([row.key for row in gone if not self.catalog.referenced(row.key)])
+            self.catalog.put_standing(rows, self._stands)
+            self._forgotten.delete()
 
     def _stands(self, key: str) -> bool:
         """Whether a part of a left context is still there; what is no KV's key is a part of the recipe."""
@@ -325,15 +333,9 @@ class Index:
 
     def _put(self, document: DocumentRow, rows: Sequence[ChunkRow]) -> None:
         """Replace a document; what depends on where a chunk stands in it goes if that changes, the rest stays."""
-        moved, rest = displaced(self.catalog, document.id, [row.id for row in rows])
-        freed: list[str] = []
-        if moved:  # out and in again, under a digest that no file has, should this be the end
-            still = [row for row in rows if row.id not in moved]
-            freed += self.catalog.put_document(replace(document, digest=""), still)
-        freed += self.catalog.put_document(document, rows)
-        if rest:
-            self.catalog.put_encoding(*rest)
-        self._forget([key for key in freed if not self.catalog.referenced(key)])
+        moved = displaced(self.catalog, document.id, [row.id for row in rows])
+        self.catalog.put_document(document, rows, anew=moved)
+        self._forgotten.delete()
 
     def _incomplete(self, encoder: Encoder) -> Iterator[str]:
         """Keys of an encoder's KV that lacks one of its extras."""
@@ -389,12 +391,6 @@ class Index:
         self.catalog.drop_key(key)
 
     def _forget(self, keys: Sequence[str]) -> None:
-        """Delete blobs, and every blob made in their company, and in that one's: KV goes with its document."""
-        gone, found = set(keys), set(keys)
-        while found:
-            found = {row.key for row in self.catalog.made_with(found)} - gone
-            gone |= found
-        for key in gone:
-            self.catalog.drop_key(key)
-            self._memory.discard(key)
-            self.store.delete(key)
+        """Delete KV, and all that was made in its company, and in that one's."""
+        with self.writing:
+            self._forgotten.add(keys)

@@ -4,6 +4,7 @@ from ragcache.store.blob import Blob, pack, unpack
 from ragcache.store.catalog import Catalog
 from ragcache.store.codec import Codec, Int8, Raw
 from ragcache.store.entries import Entries, EntryRow
+from ragcache.store.forgotten import Forgotten
 from ragcache.store.key import kv_key, load_or_create_secret
 from ragcache.store.local import LocalStore, is_key, locks_of
 from ragcache.store.memory import MemoryTier
@@ -18,6 +19,7 @@ __all__ = [
     "EncodingRow",
     "Entries",
     "EntryRow",
+    "Forgotten",
     "Int8",
     "LocalStore",
     "MemoryTier",

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from itertools import starmap
 from typing import Any
 
-from ragcache.store.catalog import LISTED, Catalog
+from ragcache.store.catalog import Catalog
+from ragcache.store.forgotten import LISTED
 
 _ENTRY = "collection, name, document, place, chunk"
 
