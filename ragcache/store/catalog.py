@@ -83,7 +83,8 @@ class Catalog(Database):
             connection.execute("DELETE FROM documents WHERE source = ? AND id != ?", (document.source, document.id))
             connection.execute(
                 f"INSERT INTO documents ({DOCUMENT}, added) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
-                "source = excluded.source, digest = excluded.digest, metadata = excluded.metadata, added = excluded.added",
+                "source = excluded.source, digest = excluded.digest, metadata = excluded.metadata, "
+                "added = excluded.added",
                 (*document_values(document), time.time()),
             )
             self._replace_chunks(document.id, [chunk_values(chunk) for chunk in chunks])

@@ -1,4 +1,4 @@
-"""What is to be forgotten: written down in the transaction that decides it, so that no crash leaves a removed text's KV.
+"""What is to be forgotten, written down in the transaction that decides it: no crash leaves a removed text's KV.
 
 A key whose blob must go is in one table until the blob is gone, and whoever opens the index next finishes what a killed
 process left. A key whose blob failed its checks is in another, since KV that was made with it carries its text too and
