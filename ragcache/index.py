@@ -368,6 +368,8 @@ class Index:
         blob = self._memory.get(key, lambda: unpack(self.store.get(key), key))
         if blob.token_ids != token_ids:
             raise CorruptBlob(key, "it holds other tokens")
+        if blob.start + len(token_ids) > self.reader.limit:  # as an older version made it behind many neighbours
+            raise CorruptBlob(key, f"it was made beyond the {self.reader.limit:,} tokens that the model takes")
         return ChunkKV(blob.layers, blob.start, blob.token_ids, dict(blob.extras))
 
     def _stored(self, chunk: str, encoder: Encoder, kv: ChunkKV, left: LeftContext) -> EncodingRow:
