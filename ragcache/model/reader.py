@@ -116,8 +116,8 @@ class Reader:
                 f"cannot load the model {name!r}: {reason} Name a hub id or a folder with --model; "
                 "`ragcache doctor` checks it"
             ) from error
-        commit = getattr(model.config, "_commit_hash", None)
-        weights = commit or (weights_of_files(Path(name)) if Path(name).is_dir() else None)
+        folder = Path(name)  # whose files decide, even where it lies in a hub's cache: they may have been exchanged
+        weights = weights_of_files(folder) if folder.is_dir() else getattr(model.config, "_commit_hash", None)
         return cls(model.to(device), tokenizer, name=name, weights=weights)
 
     @cached_property
