@@ -15,11 +15,10 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from ragcache.chunks import CALLED, chunk_id, document_id, loose_id
+from ragcache.chunks import chunk_id, document_id, loose_id
 from ragcache.index import Index
-from ragcache.store import Entries, EntryRow
+from ragcache.store import CALLED, COLLECTION, Entries, EntryRow
 
-COLLECTION = "collection"  # in a document's metadata: the vector store that it comes from
 #: Metadata that tells what a chunk is a piece of, and where it stands in it, as loaders and splitters leave it.
 _DOCUMENTS, _PLACES = ("ref_doc_id", "source"), ("page", "start_index", "start_char_idx")
 _ASKED = 500  # names that a store is asked about at once: some are databases with a limit

@@ -20,6 +20,7 @@ from ragcache.model.buffer import ChunkKV
 from ragcache.model.reader import Reader
 from ragcache.segments import Segment, Template
 from ragcache.store import (
+    PREFIX,
     Blob,
     Catalog,
     ChunkRow,
@@ -38,7 +39,6 @@ from ragcache.store import (
 )
 
 MEMORY_BYTES = 1 << 30
-_PREFIX = "prefix"
 _COMPLETE = "extras_of_recipes"  # setting: per encoding, extras that all of its KV has
 
 #: Gives the ids of the most similar other chunks, most similar first.
@@ -88,10 +88,10 @@ class Index:
         self._memory = MemoryTier(memory_bytes)
         self._codec = codec
         self.writing, self.encoding = locks_of(self.path)
-        self._forgotten = Forgotten(self.catalog, self.store, self._memory.discard)
+        self.forgotten = Forgotten(self.catalog, self.store, self._memory.discard)
         self._adopt()
         with self.writing:
-            self._forgotten.delete()  # what a killed process left
+            self.forgotten.delete()  # what a killed process left
 
     def close(self) -> None:
         """Close the catalogue."""
@@ -142,12 +142,7 @@ class Index:
             rows = [row for source in sources if (row := self.catalog.document_by_source(source))]
             if rows:
                 self.catalog.remove_document(*(row.id for row in rows))
-                self._forgotten.delete()
-
-    def sweep(self) -> None:
-        """Delete KV that no chunk has: what a killed ingestion stored without noting whose it is."""
-        with self.writing:
-            self._forgotten.sweep({self.prefix_key})
+                self.forgotten.delete()
 
     def chunks(self, ids: Sequence[str]) -> list[Chunk]:
         """Chunks by id, in the order asked for; those that are gone are left out."""
@@ -170,7 +165,7 @@ class Index:
     @property
     def prefix_key(self) -> str:
         """The key of the system prefix's KV."""
-        return self._key(_PREFIX, (), self.prefix_segment.token_ids)
+        return self._key(PREFIX, (), self.prefix_segment.token_ids)
 
     def prefix(self) -> LeftContext:
         """The system prefix's KV, made on first use; nothing where the prefix is empty."""
@@ -183,7 +178,7 @@ class Index:
         except CorruptBlob:
             self._quarantine(key)
             kv = self.reader.encode(segment.token_ids)
-            self._write(key, kv, _PREFIX)
+            self._write(key, kv, PREFIX)
         return LeftContext((kv,), (key,), "system prefix")
 
     def encode(self, encoder: Encoder, *, neighbours: Neighbours | None = None) -> Iterator[str]:
@@ -306,7 +301,7 @@ class Index:
         """Enter KV that is stored; what was made of text that is gone meanwhile goes, too."""
         with self.writing:
             self.catalog.put_standing(rows, self._stands)
-            self._forgotten.delete()
+            self.forgotten.delete()
 
     def _stands(self, key: str) -> bool:
         """Whether a part of a left context is still there; what is no KV's key is a part of the recipe."""
@@ -335,7 +330,7 @@ class Index:
         """Replace a document; what depends on where a chunk stands in it goes if that changes, the rest stays."""
         moved = displaced(self.catalog, document.id, [row.id for row in rows])
         self.catalog.put_document(document, rows, anew=moved)
-        self._forgotten.delete()
+        self.forgotten.delete()
 
     def _incomplete(self, encoder: Encoder) -> Iterator[str]:
         """Keys of an encoder's KV that lacks one of its extras."""
@@ -395,4 +390,4 @@ class Index:
     def _forget(self, keys: Sequence[str]) -> None:
         """Delete KV, and all that was made in its company, and in that one's."""
         with self.writing:
-            self._forgotten.add(keys)
+            self.forgotten.add(keys)

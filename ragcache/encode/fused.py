@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
-
 from ragcache.encode.prefixed import Prefixed
 from ragcache.encode.protocol import Anywhere, Encoder, LeftContext, Stored
 from ragcache.errors import InvalidArgument

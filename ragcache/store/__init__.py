@@ -5,12 +5,15 @@ from ragcache.store.catalog import Catalog
 from ragcache.store.codec import Codec, Int8, Raw
 from ragcache.store.entries import Entries, EntryRow
 from ragcache.store.forgotten import Forgotten
-from ragcache.store.key import kv_key, load_or_create_secret
+from ragcache.store.key import PREFIX, kv_key, load_or_create_secret
 from ragcache.store.local import LocalStore, is_key, locks_of
 from ragcache.store.memory import MemoryTier
-from ragcache.store.schema import ChunkRow, DocumentRow, EncodingRow
+from ragcache.store.schema import CALLED, COLLECTION, ChunkRow, DocumentRow, EncodingRow
 
 __all__ = [
+    "CALLED",
+    "COLLECTION",
+    "PREFIX",
     "Blob",
     "Catalog",
     "ChunkRow",

@@ -66,6 +66,11 @@ class Entries:
                 f"DELETE FROM entries WHERE collection = ? AND name IN {LISTED}", (collection, json.dumps(list(names)))
             )
 
+    def drop(self, chunks: Sequence[str]) -> None:
+        """Forget all names of some chunks."""
+        with self._catalog.transaction() as connection:
+            connection.execute(f"DELETE FROM entries WHERE chunk IN {LISTED}", (json.dumps(list(chunks)),))
+
     def named(self, name: str) -> list[EntryRow]:
         """All that bear a name, in whichever collection, the newest first."""
         return self._rows("WHERE name = ? ORDER BY rowid DESC", name)

@@ -139,6 +139,9 @@ def m003_forgotten(connection: sqlite3.Connection) -> None:
 MIGRATIONS = [m001_documents_chunks_encodings, m002_entries, m003_forgotten]
 """Run once each, in order; a file that names one which is not listed here was made by a newer version."""
 
+CALLED = "called"  # in a document's metadata: what to call it in place of its source
+COLLECTION = "collection"  # in a document's metadata: the vector store that it comes from
+
 DOCUMENT = "id, source, digest, metadata"
 CHUNK = 'id, document, ordinal, text, token_ids, "start", "end"'
 ENCODING = 'chunk, recipe, key, "left", nbytes, kind, created, used'
