@@ -133,7 +133,7 @@ class Ingestion:
             len(changes.forgotten),
             changes.unchanged,
             stats["chunks"],
-            Counter(kept) + Counter(encoded),
+            dict(Counter(kept) + Counter(encoded)),
             stats["bytes"],
             time.perf_counter() - began,
             found.skipped,

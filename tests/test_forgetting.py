@@ -13,6 +13,7 @@ from encode.shelves import TIDE, opened, put
 from staged import TEXTS, make
 
 from ragcache import methods
+from ragcache.documents import Documents
 from ragcache.encode import Alone, Fused, Prefixed
 from ragcache.index import Index
 from ragcache.methods import METHODS, Method
@@ -208,6 +209,7 @@ def test_a_sweep_deletes_what_a_killed_ingestion_left_and_nothing_else(tmp_path:
     with index.catalog.transaction() as connection:  # as if the kill had come before the row
         connection.execute("DELETE FROM encodings WHERE key = ?", (row.key,))
     before = set(index.store.list())
-    index.sweep()
+    with Documents.opened(index.path) as documents:  # which knows no model
+        documents.clean()
     assert set(index.store.list()) == before - {row.key}
     assert index.prefix_key in before - {row.key}
