@@ -108,6 +108,8 @@ class Documents:
             raise no_index(path)
         with closing(Catalog(file)) as catalog:
             forgotten = Forgotten(catalog, LocalStore(path / "kv"))
+            with locks_of(path)[0]:
+                forgotten.delete()  # what a killed process left
             yield cls(path, catalog, forgotten, lambda chunks: _drop_vectors(path / "vectors", chunks))
 
     def known(self) -> list[KnownDocument]:

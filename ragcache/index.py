@@ -143,6 +143,7 @@ class Index:
             if rows:
                 self.catalog.remove_document(*(row.id for row in rows))
                 self.forgotten.delete()
+                self.catalog.truncate_log()
 
     def chunks(self, ids: Sequence[str]) -> list[Chunk]:
         """Chunks by id, in the order asked for; those that are gone are left out."""
@@ -329,8 +330,11 @@ class Index:
     def _put(self, document: DocumentRow, rows: Sequence[ChunkRow]) -> None:
         """Replace a document; what depends on where a chunk stands in it goes if that changes, the rest stays."""
         moved = displaced(self.catalog, document.id, [row.id for row in rows])
+        replaced = self.catalog.document_by_source(document.source)
         self.catalog.put_document(document, rows, anew=moved)
         self.forgotten.delete()
+        if replaced is not None:
+            self.catalog.truncate_log()
 
     def _incomplete(self, encoder: Encoder) -> Iterator[str]:
         """Keys of an encoder's KV that lacks one of its extras."""

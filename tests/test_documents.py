@@ -1,6 +1,10 @@
 """Documents can be listed and forgotten, and what is forgotten is gone: text, vectors, KV, and KV made with it."""
 
 import os
+import signal
+import subprocess
+import sys
+import textwrap
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -88,6 +92,38 @@ def test_nothing_of_a_forgotten_document_is_left_on_the_disk(rag: RagCache, file
     assert chunk.id not in rag._vectors.ids()
     assert_clean(rag)
     assert all(SECRET not in one.text for one in rag.retrieve("What does the harbour master write?", top_k=9))
+
+
+@pytest.mark.parametrize("step", ["Vectors.delete", "Catalog.remove_document", "Forgotten.delete"])
+def test_forgetting_that_is_killed_leaves_no_vector_without_its_text_and_is_finished_later(
+    rag: RagCache, files: Path, step: str, reader: Reader
+) -> None:
+    """Killed in another process, right after one of its steps."""
+    path, [chunk] = rag.index.path, [row for row in rag.index.catalog.all_chunks() if SECRET in row.text]
+    rag.close()
+    script = f"""
+        import os, signal
+        from ragcache.documents import Documents
+        from ragcache.retrieve.vectors import Vectors
+        from ragcache.store import Catalog, Forgotten
+        owner, name = {step.split(".")[0]}, {step.split(".")[1]!r}
+        with Documents.opened({str(path)!r}) as documents:
+            found, real = documents.find({str(files / "harbour.txt")!r}), getattr(owner, name)
+            def killed(*arguments):
+                real(*arguments)
+                os.kill(os.getpid(), signal.SIGKILL)
+            setattr(owner, name, killed)
+            documents.remove(one.id for one in found)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    with RagCache.open(path, model=reader) as again:
+        assert chunk.id not in again._vectors.ids()
+        if step == "Vectors.delete":  # nothing else is gone yet, and it is still named to be forgotten
+            assert again.forget(files / "harbour.txt")
+        assert names(again) == ["bridge.md", "mill.md"]
+        assert_clean(again)
+    assert contains(path, SECRET) == []
 
 
 def test_a_changed_text_leaves_nothing_of_the_old_one(rag: RagCache, files: Path) -> None:
