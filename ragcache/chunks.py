@@ -7,10 +7,9 @@ from ragcache.model.buffer import ChunkKV
 from ragcache.places import Mark, find_excerpt, mark_at, marks_within
 from ragcache.report import Source
 from ragcache.segments import Segment
-from ragcache.store import ChunkRow, DocumentRow
+from ragcache.store import CALLED, ChunkRow, DocumentRow
 
-CALLED = "called"  # in a document's metadata: what to call it in place of its source
-MARKS = "marks"  # there, too: where its pages and headings begin, as lists of `Mark`'s fields
+MARKS = "marks"  # in a document's metadata: where its pages and headings begin, as lists of `Mark`'s fields
 
 
 @dataclass(frozen=True)

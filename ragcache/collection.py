@@ -21,12 +21,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 from uuid import UUID
 
-from ragcache.chunks import CALLED, chunk_id, document_id, loose_id
+from ragcache.chunks import chunk_id, document_id, loose_id
 from ragcache.index import Index
 from ragcache.report import IngestReport
-from ragcache.store import PART, Entries, EntryRow
+from ragcache.store import CALLED, COLLECTION, PART, Entries, EntryRow
 
-COLLECTION = "collection"  # in a document's metadata: the vector store that it comes from
 #: Metadata that tells what a chunk is a piece of, and where it stands in it, as loaders and splitters leave it.
 _DOCUMENTS, _PLACES = ("ref_doc_id", "source"), ("page", "start_index", "start_char_idx")
 _ASKED = 500  # names that a store is asked about at once: some are databases with a limit

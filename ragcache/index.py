@@ -20,12 +20,14 @@ from ragcache.model.buffer import ChunkKV
 from ragcache.model.reader import Reader
 from ragcache.segments import Segment, Template
 from ragcache.store import (
+    PREFIX,
     Blob,
     Catalog,
     ChunkRow,
     Codec,
     DocumentRow,
     EncodingRow,
+    Forgotten,
     LocalStore,
     MemoryTier,
     is_key,
@@ -37,7 +39,6 @@ from ragcache.store import (
 )
 
 MEMORY_BYTES = 1 << 30
-_PREFIX = "prefix"
 _COMPLETE = "extras_of_recipes"  # setting: per encoding, extras that all of its KV has
 
 #: Gives the ids of the most similar other chunks, most similar first.
@@ -87,7 +88,10 @@ class Index:
         self._memory = MemoryTier(memory_bytes)
         self._codec = codec
         self.writing, self.encoding = locks_of(self.path)
+        self.forgotten = Forgotten(self.catalog, self.store, self._memory.discard)
         self._adopt()
+        with self.writing:
+            self.forgotten.delete()  # what a killed process left
 
     def close(self) -> None:
         """Close the catalogue."""
@@ -132,12 +136,14 @@ class Index:
         with self.writing:
             self._put(DocumentRow(document, source, digest, dict(metadata)), rows)
 
-    def remove(self, source: str) -> None:
-        """Remove a document, its chunks, and every KV that carries its content."""
+    def remove(self, *sources: str) -> None:
+        """Remove documents, their chunks, and every KV that carries their content."""
         with self.writing:
-            row = self.catalog.document_by_source(source)
-            if row is not None:
-                self._forget(self.catalog.remove_document(row.id))
+            rows = [row for source in sources if (row := self.catalog.document_by_source(source))]
+            if rows:
+                self.catalog.remove_document(*(row.id for row in rows))
+                self.forgotten.delete()
+                self.catalog.truncate_log()
 
     def chunks(self, ids: Sequence[str]) -> list[Chunk]:
         """Chunks by id, in the order asked for; those that are gone are left out."""
@@ -160,7 +166,7 @@ class Index:
     @property
     def prefix_key(self) -> str:
         """The key of the system prefix's KV."""
-        return self._key(_PREFIX, (), self.prefix_segment.token_ids)
+        return self._key(PREFIX, (), self.prefix_segment.token_ids)
 
     def prefix(self) -> LeftContext:
         """The system prefix's KV, made on first use; nothing where the prefix is empty."""
@@ -173,7 +179,7 @@ class Index:
         except CorruptBlob:
             self._quarantine(key)
             kv = self.reader.encode(segment.token_ids)
-            self._write(key, kv, _PREFIX)
+            self._write(key, kv, PREFIX)
         return LeftContext((kv,), (key,), "system prefix")
 
     def encode(self, encoder: Encoder, *, neighbours: Neighbours | None = None) -> Iterator[str]:
@@ -295,10 +301,8 @@ class Index:
     def _enter(self, rows: Sequence[EncodingRow]) -> None:
         """Enter KV that is stored; what was made of text that is gone meanwhile goes, too."""
         with self.writing:
-            chunks = {chunk.id for chunk in self.catalog.chunks([row.chunk for row in rows])}
-            gone = [row for row in rows if row.chunk not in chunks or not all(map(self._stands, row.left))]
-            self.catalog.put_encoding(*[row for row in rows if row not in gone])
-            self._forget([row.key for row in gone if not self.catalog.referenced(row.key)])
+            self.catalog.put_standing(rows, self._stands)
+            self.forgotten.delete()
 
     def _stands(self, key: str) -> bool:
         """Whether a part of a left context is still there; what is no KV's key is a part of the recipe."""
@@ -325,15 +329,12 @@ class Index:
 
     def _put(self, document: DocumentRow, rows: Sequence[ChunkRow]) -> None:
         """Replace a document; what depends on where a chunk stands in it goes if that changes, the rest stays."""
-        moved, rest = displaced(self.catalog, document.id, [row.id for row in rows])
-        freed: list[str] = []
-        if moved:  # out and in again, under a digest that no file has, should this be the end
-            still = [row for row in rows if row.id not in moved]
-            freed += self.catalog.put_document(replace(document, digest=""), still)
-        freed += self.catalog.put_document(document, rows)
-        if rest:
-            self.catalog.put_encoding(*rest)
-        self._forget([key for key in freed if not self.catalog.referenced(key)])
+        moved = displaced(self.catalog, document.id, [row.id for row in rows])
+        replaced = self.catalog.document_by_source(document.source)
+        self.catalog.put_document(document, rows, anew=moved)
+        self.forgotten.delete()
+        if replaced is not None:
+            self.catalog.truncate_log()
 
     def _incomplete(self, encoder: Encoder) -> Iterator[str]:
         """Keys of an encoder's KV that lacks one of its extras."""
@@ -366,6 +367,8 @@ class Index:
         blob = self._memory.get(key, lambda: unpack(self.store.get(key), key))
         if blob.token_ids != token_ids:
             raise CorruptBlob(key, "it holds other tokens")
+        if blob.start + len(token_ids) > self.reader.limit:  # as an older version made it behind many neighbours
+            raise CorruptBlob(key, f"it was made beyond the {self.reader.limit:,} tokens that the model takes")
         return ChunkKV(blob.layers, blob.start, blob.token_ids, dict(blob.extras))
 
     def _stored(self, chunk: str, encoder: Encoder, kv: ChunkKV, left: LeftContext) -> EncodingRow:
@@ -389,12 +392,6 @@ class Index:
         self.catalog.drop_key(key)
 
     def _forget(self, keys: Sequence[str]) -> None:
-        """Delete blobs, and every blob made in their company, and in that one's: KV goes with its document."""
-        gone, found = set(keys), set(keys)
-        while found:
-            found = {row.key for row in self.catalog.made_with(found)} - gone
-            gone |= found
-        for key in gone:
-            self.catalog.drop_key(key)
-            self._memory.discard(key)
-            self.store.delete(key)
+        """Delete KV, and all that was made in its company, and in that one's."""
+        with self.writing:
+            self.forgotten.add(keys)

@@ -6,14 +6,15 @@ there, so it never points at nothing; whatever a killed run left undone is found
 
 import hashlib
 import time
-from collections.abc import Callable, Container, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
 
 from ragcache.chunks import MARKS
-from ragcache.collection import COLLECTION
+from ragcache.documents import Documents
 from ragcache.encode import Encoder, InDocument
 from ragcache.errors import InvalidArgument, UnreadableDocument
 from ragcache.index import Index
@@ -27,9 +28,12 @@ from ragcache.retrieve import (
     Splitter,
     Vectors,
     find,
+    find_standing,
+    gone,
     load,
     neighbours,
 )
+from ragcache.store import COLLECTION, DocumentRow
 
 #: Called with a stage's name, how much of it is done, and how much there is.
 Progress = Callable[[str, int, int], None]
@@ -46,9 +50,14 @@ class _Changes:
 
     added: int = 0
     changed: int = 0
-    removed: int = 0
     unchanged: int = 0
     errors: list[str] = field(default_factory=list)
+    forgotten: Sequence[str] = ()
+
+    @property
+    def unread(self) -> bool:
+        """Whether there were files, and not one of them could be read."""
+        return bool(self.errors) and not self.added + self.changed + self.unchanged
 
 
 @dataclass(frozen=True)
@@ -82,15 +91,18 @@ class Ingestion:
         *,
         exclude: Sequence[str] = (),
         ignore_files: bool = True,
+        prune: bool = False,
     ) -> IngestReport:
         """Ingest files and folders; what is unchanged is left alone, what is gone is removed.
 
         Parameters
         ----------
         paths, exclude, ignore_files
-            As in `ragcache.retrieve.find`.
+            As in `ragcache.retrieve.find_standing`.
         encoders : sequence of Encoder
             What to make of each chunk.
+        prune : bool
+            Whether files that are gone are removed wherever they were, not under the paths only.
 
         Raises
         ------
@@ -102,24 +114,33 @@ class Ingestion:
             If a pattern of `exclude` is not one.
         """
         began = time.perf_counter()
-        found = find(paths, exclude=exclude, ignore_files=ignore_files)
-        changes = self._documents(found.files, paths)
+        known = {row.source: row for row in self.index.catalog.documents() if COLLECTION not in row.metadata}
+        found = find_standing(paths, known, exclude=exclude, ignore_files=ignore_files)
+        changes = self._documents(found.files, known)
+        changes.forgotten = gone(known, None if prune else paths)
+        kept: dict[str, int] = {}
+        if changes.added and changes.forgotten:  # before anything goes: a text that was moved keeps its KV
+            kept = self._encode([one for one in _with_bases(encoders) if one.before is None])
+        self._forget(changes)
+        if changes.unread:
+            raise UnreadableDocument(changes.errors[0])
         encoded = self.encode(encoders)
         self.embed()
         stats = self.index.catalog.stats()
         return IngestReport(
             changes.added,
             changes.changed,
-            changes.removed,
+            len(changes.forgotten),
             changes.unchanged,
             stats["chunks"],
-            encoded,
+            dict(Counter(kept) + Counter(encoded)),
             stats["bytes"],
             time.perf_counter() - began,
             found.skipped,
             (*found.errors, *changes.errors),
             found.ignored,
             self._notes(),
+            tuple(changes.forgotten),
         )
 
     def encode(self, encoders: Sequence[Encoder]) -> dict[str, int]:
@@ -209,9 +230,8 @@ class Ingestion:
             break_even_questions=flops / question if question else 0.0,
         )
 
-    def _documents(self, files: Sequence[Path], paths: Sequence[str | Path]) -> _Changes:
+    def _documents(self, files: Sequence[Path], known: Mapping[str, DocumentRow]) -> _Changes:
         changes, splitter = _Changes(), self._splitter()
-        known = {row.source: row for row in self.index.catalog.documents() if COLLECTION not in row.metadata}
         for done, path in enumerate(files):
             self.progress("documents", done, len(files))
             row = known.get(str(path))
@@ -226,13 +246,17 @@ class Ingestion:
             changes.changed += row is not None
             changes.added += row is None
         self.progress("documents", len(files), len(files))
-        if len(changes.errors) == len(files):
-            raise UnreadableDocument(changes.errors[0])
-        gone = [source for source in known if _gone(source, paths)]
-        for source in gone:
-            self._remove(source)
-        changes.removed = len(gone)
         return changes
+
+    def _forget(self, changes: _Changes) -> None:
+        """Remove the documents whose files are gone, and what is left of those that were changed."""
+        catalog = self.index.catalog
+        documents = Documents(self.index.path, catalog, self.index.forgotten, self.vectors.delete)
+        rows = [row for source in changes.forgotten if (row := catalog.document_by_source(source))]
+        if rows:
+            documents.remove(row.id for row in rows)
+        elif changes.changed:
+            documents.clean()
 
     def _put(self, path: Path, splitter: Splitter) -> None:
         document = load(path)
@@ -244,10 +268,6 @@ class Ingestion:
             [(piece.text, piece.start, piece.end) for piece in pieces],
             {**document.metadata, "chunk_tokens": self.chunk_tokens, MARKS: document.marks},
         )
-
-    def _remove(self, source: str) -> None:
-        self._drop_vectors(source)
-        self.index.remove(source)
 
     def _drop_vectors(self, source: str) -> None:
         row = self.index.catalog.document_by_source(source)
@@ -358,9 +378,3 @@ def _digest(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return ""
-
-
-def _gone(source: str, paths: Sequence[str | Path]) -> bool:
-    """Whether a known document lay under one of the paths and is there no more."""
-    roots = [Path(path).absolute() for path in paths]
-    return not Path(source).exists() and any(Path(source).is_relative_to(root) for root in roots)

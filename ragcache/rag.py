@@ -13,6 +13,7 @@ from ragcache import methods
 from ragcache.adoption import adopted
 from ragcache.chunks import Chunk
 from ragcache.collection import Collection
+from ragcache.documents import Documents, KnownDocument
 from ragcache.encode import Encoder
 from ragcache.engine import Engine
 from ragcache.errors import EmptyIndex, InvalidArgument
@@ -49,6 +50,7 @@ class RagCache:
         self.top_k = top_k
         self.model_note = ""
         self._vectors = vectors
+        self._documents = Documents(index.path, index.catalog, index.forgotten, vectors.delete)
         self._embedder = embedder
 
     @classmethod
@@ -137,6 +139,7 @@ class RagCache:
         chunk_tokens: int | None = None,
         exclude: Sequence[str] = (),
         ignore_files: bool = True,
+        prune: bool = False,
         progress: Progress | None = None,
     ) -> IngestReport:
         """Ingest files and folders, and prefill every chunk once for each encoding that the methods load.
@@ -151,11 +154,14 @@ class RagCache:
             Most reader tokens of a chunk; the index remembers it.
         exclude, ignore_files
             Patterns to leave out, and whether ignore files are obeyed, as in `ragcache.retrieve.find`.
+        prune : bool
+            Whether every document goes whose file is gone, under whatever path it was.
         progress : callable, optional
             `progress(stage, done, total)`.
         """
         work = self._ingestion(chunk_tokens, progress)
-        report = work.run(listed(paths), self._encoders(methods), exclude=exclude, ignore_files=ignore_files)
+        encoders = self._encoders(methods)
+        report = work.run(listed(paths), encoders, exclude=exclude, ignore_files=ignore_files, prune=prune)
         if work.chunk_tokens != self.chunk_tokens:
             self.chunk_tokens = work.chunk_tokens
             self._remember(chunk_tokens=work.chunk_tokens)
@@ -328,6 +334,22 @@ class RagCache:
             if len(distinct) >= count or wanted >= total:
                 return list(distinct.values())[:count]
             wanted *= 2
+
+    def documents(self) -> list[KnownDocument]:
+        """What documents the index knows, by source."""
+        return self._documents.known()
+
+    def forget(self, *paths: str | Path) -> list[KnownDocument]:
+        """Remove files, folders, or what matches a pattern, with all that was made of them; `Documents.find` says how.
+
+        Raises
+        ------
+        NoDocuments
+            If one of them means no document of the index; nothing is removed then.
+        """
+        found = self._documents.find(*paths)
+        self._documents.remove(one.id for one in found)
+        return found
 
     def stats(self) -> dict[str, Any]:
         """What `stats` says of this index."""

@@ -287,6 +287,7 @@ class IngestReport:
     errors: Sequence[str] = ()
     ignored: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    forgotten: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:

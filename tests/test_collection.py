@@ -148,6 +148,15 @@ def test_threads_that_add_to_one_document_lose_nothing(index: Index) -> None:
     assert found(index) == {"log": texts}
 
 
+def test_a_text_that_is_deleted_through_the_store_is_overwritten_at_once(index: Index) -> None:
+    notes = collection(index)
+    notes.add([Entry("a", WORDS[0], "doc", (0,)), Entry("b", WORDS[1], "doc", (1,))])
+    notes.discard(["a"])
+    files = [path for path in index.path.rglob("*") if path.is_file()]
+    assert [path.name for path in files if WORDS[0].encode() in path.read_bytes()] == []
+    assert [path.name for path in files if WORDS[1].encode() in path.read_bytes()] != []
+
+
 def states(chunks: tuple[ChunkReport, ...]) -> list[tuple[str, str]]:
     return [(chunk.source, chunk.cache) for chunk in chunks]
 

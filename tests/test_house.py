@@ -19,7 +19,7 @@ FLOORS = [
     ["encode", "select", "schedule"],
     ["attend", "layout"],
     ["methods"],
-    ["chunks", "remembered"],
+    ["chunks", "remembered", "documents"],
     ["index"],
     ["assembly", "stream", "matching", "closest", "collection", "breakeven"],
     ["written"],

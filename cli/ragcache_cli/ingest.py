@@ -51,6 +51,9 @@ def ingest(
     exclude: Exclude = None,
     no_ignore: NoIgnore = False,
     strict: Strict = False,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Remove every document whose file is gone, wherever it was, not only here.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would cost; write nothing.")] = False,
     calibrate: Annotated[
         bool,
@@ -63,7 +66,8 @@ def ingest(
 ) -> None:
     """Read documents, split them, and store each chunk's embedding and KV cache.
 
-    Unchanged documents are left alone, changed ones replaced, deleted ones removed. A run that was stopped resumes.
+    Unchanged documents are left alone, changed ones replaced, deleted ones removed, even if all of a folder is gone. A
+    run that was stopped resumes. `ragcache documents remove` forgets a document whose file stays.
     """
     from tempfile import TemporaryDirectory
 
@@ -85,7 +89,7 @@ def ingest(
             say_json(asdict(plan)) if as_json else _show_plan(plan)
             _exit_unless(plan.complete or not strict)
             return
-        done = with_progress(rag, method, lambda bars: rag.ingest(paths, **how, progress=bars))
+        done = with_progress(rag, method, lambda bars: rag.ingest(paths, **how, prune=prune, progress=bars))
         found = _break_even(rag, measure=calibrate)
         tokens = None if found is None else found.tokens
         if as_json:
@@ -192,6 +196,7 @@ def _show_plan(plan: "IngestPlan") -> None:
 def show(report: "IngestReport", index: Path, what: str = "documents") -> None:
     """Say what was done, and what to do next."""
     _show_left_out(report)
+    _show_files("removed, since they are gone", report.forgotten)
     encoded = ", ".join(f"{count:,} {recipe}" for recipe, count in report.encoded.items()) or "nothing new"
     say(
         f"{what}: {report.added:,} added, {report.changed:,} changed, {report.removed:,} removed, "
@@ -200,7 +205,8 @@ def show(report: "IngestReport", index: Path, what: str = "documents") -> None:
     took = duration(report.seconds)
     say(f"{report.chunks:,} chunks \u00b7 encoded: {encoded} \u00b7 {size(report.bytes)} in all \u00b7 {took}")
     where = "" if index == DEFAULT_INDEX else f" --index {quote(str(index))}"
-    note(f'next: ragcache ask "\u2026"{where}')
+    if report.chunks:
+        note(f'next: ragcache ask "\u2026"{where}')
 
 
 def _show_left_out(report: "IngestPlan | IngestReport") -> None:

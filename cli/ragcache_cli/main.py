@@ -7,7 +7,7 @@ import typer
 from typer.core import TyperGroup
 
 from ragcache.errors import RagCacheError
-from ragcache_cli import adopt, ask, bench, chat, demo, doctor, ingest, methods, store
+from ragcache_cli import adopt, ask, bench, chat, demo, doctor, documents, ingest, methods, store
 from ragcache_cli.terminal import note, quiet_when_piped
 
 
@@ -34,6 +34,7 @@ app.command("adopt")(adopt.adopt)
 app.command("methods")(methods.methods)
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)
+app.add_typer(documents.app, name="documents")
 app.add_typer(store.app, name="store")
 app.add_typer(bench.app, name="bench")
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 from ragcache.encode.prefixed import Prefixed
@@ -36,7 +37,7 @@ class Fused(Anywhere):
     Attributes
     ----------
     neighbours : int
-        How many (paper: 10; 5 is about as good, 15 worse).
+        How many (paper: 10; 5 is about as good, 15 worse); fewer where the model's length has no room for more.
     by : {"similarity", "structure", "both"}
         The most similar chunks, most similar first (paper); those before the chunk in its own document, nearest last;
         or half of them by structure, right in front of the chunk, and behind the prefix similar ones that are not among
@@ -68,20 +69,19 @@ class Fused(Anywhere):
         return Prefixed()
 
     def left(self, chunk: str, stored: Stored) -> LeftContext | None:
-        """Prefix and neighbours' pass-A KV; None while a neighbour, or the chunk itself, lacks its pass A."""
-        prefix = stored.prefix()
-        found = [stored.load(one, Prefixed().recipe) for one in (chunk, *self._company(chunk, stored))]
-        passed = [left for left in found if left is not None]
-        if len(passed) < len(found):
+        """Prefix and neighbours' pass-A KV; None while one of those, or the chunk itself, lacks its pass A."""
+        own = stored.load(chunk, Prefixed().recipe)
+        neighbours = None if own is None else self._company(chunk, stored, stored.room - _length(own))
+        if own is None or neighbours is None:
             return None
-        (own,), neighbours = passed[0].kvs, passed[1:]
+        prefix = stored.prefix()
         # Stitched neighbours are never what a full prefill would have had there, even when they stand there later.
         stitched = (_STITCHED,) if neighbours else ()
         return LeftContext(
             prefix.kvs + tuple(kv for left in neighbours for kv in left.kvs),
             prefix.keys + stitched + tuple(key for left in neighbours for key in left.keys),
             f"{prefix.words} + {len(neighbours)} neighbours",
-            own,
+            own.kvs[0],
         )
 
     def encode(self, reader: Reader, todo: Sequence[tuple[Segment, LeftContext]]) -> list[ChunkKV]:
@@ -92,14 +92,39 @@ class Fused(Anywhere):
             for kv, own in made
         ]
 
-    def _company(self, chunk: str, stored: Stored) -> list[str]:
-        """Ids of what stands in front of a chunk, in order."""
+    def _company(self, chunk: str, stored: Stored, room: int) -> list[LeftContext] | None:
+        """What stands in front of a chunk, in order; None while one of them lacks its pass A.
+
+        What stands before the chunk in its document comes first, then similar ones, the most similar first, as many as
+        fit: positions beyond the model's length would be rotated as no prompt is.
+        """
         half = {"similarity": 0, "structure": self.neighbours, "both": (self.neighbours + 1) // 2}[self.by]
-        before = [one.chunk or "" for one in stored.preceding(chunk)[-half:]] if half else []
-        if self.by == "structure":
+        names = [one.chunk or "" for one in stored.preceding(chunk)[-half:]] if half else []
+        before = _loaded(names, stored, room)
+        if before is None or self.by == "structure":
             return before
-        similar = [one for one in stored.neighbours(chunk, self.neighbours) if one not in before]
-        return [*similar[: self.neighbours - len(before)], *before]
+        found = (one for one in stored.neighbours(chunk, self.neighbours) if one not in names)
+        similar = _loaded(islice(found, self.neighbours - len(names)), stored, room - sum(map(_length, before)))
+        return None if similar is None else [*similar, *before]
+
+
+def _loaded(chunks: Iterable[str], stored: Stored, room: int) -> list[LeftContext] | None:
+    """The pass A of as many chunks, from the first on, as fit into `room` tokens; None while one of those lacks it."""
+    parts: list[LeftContext] = []
+    for chunk in chunks:
+        left = stored.load(chunk, Prefixed().recipe)
+        if left is None:
+            return None
+        room -= _length(left)
+        if room < 0:
+            break
+        parts.append(left)
+    return parts
+
+
+def _length(left: LeftContext) -> int:
+    """Tokens."""
+    return sum(map(len, left.kvs))
 
 
 def value_shift(before: ChunkKV, after: ChunkKV) -> Tensor:

@@ -36,7 +36,17 @@ class LeftContext:
 
 
 class Stored(Protocol):
-    """What an encoder may look up while it makes a chunk's KV."""
+    """What an encoder may look up while it makes a chunk's KV.
+
+    Attributes
+    ----------
+    room : int
+        Tokens that the model takes behind the system prefix, the chunk's own among them.
+    """
+
+    @property
+    def room(self) -> int:
+        """Tokens that the model takes behind the system prefix."""
 
     def prefix(self) -> LeftContext:
         """The system prefix."""

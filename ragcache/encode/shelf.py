@@ -12,7 +12,7 @@ from ragcache.encode.in_document import nearest
 from ragcache.encode.protocol import Encoder, LeftContext
 from ragcache.errors import InvalidArgument
 from ragcache.segments import Segment
-from ragcache.store import Catalog, EncodingRow
+from ragcache.store import Catalog
 
 if TYPE_CHECKING:
     from ragcache.model.buffer import ChunkKV
@@ -91,8 +91,8 @@ class Shelf:
             self.catalog.set_setting(STRUCTURAL, [*noted, self.recipe])
 
 
-def displaced(catalog: Catalog, document: str, names: Sequence[str]) -> tuple[set[str], list[EncodingRow]]:
-    """What changes for the chunks of a document that is about to be replaced.
+def displaced(catalog: Catalog, document: str, names: Sequence[str]) -> dict[str, list[str]]:
+    """What no longer holds once a document is replaced.
 
     Parameters
     ----------
@@ -105,15 +105,14 @@ def displaced(catalog: Catalog, document: str, names: Sequence[str]) -> tuple[se
 
     Returns
     -------
-    tuple of (set of str, list of EncodingRow)
-        Chunks that stay and will have something else before them, and those of their encodings that don't depend on it.
+    dict of str to list of str
+        Per recipe that depends on it, the chunks that stay and will have something else before them.
     """
     structural = catalog.setting(STRUCTURAL, [])
     old = [row.id for row in catalog.chunks_of(document)] if structural else []
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, names, strict=False)))
-    moved = set(old[same:]) & set(names)
-    recipes = set(catalog.recipes()) - set(structural) if moved else ()
-    return moved, [row for name in moved for recipe in recipes for row in catalog.encodings(name, recipe)]
+    moved = sorted(set(old[same:]) & set(names))
+    return dict.fromkeys(structural, moved) if moved else {}
 
 
 def lacking_extras(encoder: Encoder, kv: ChunkKV) -> list[str]:

@@ -4,6 +4,7 @@ It is registered with transformers under a name that has no mask function, so tr
 comes from the plan's slots. Where the key tensor carries no plan, the queries are the last slots.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -39,6 +40,7 @@ def attention(
     scaling: float | None = None,
     dropout: float = 0.0,
     sliding_window: int | None = None,
+    layer_windows: Sequence[int | None] | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
     """Attention of gathered rows over slots, in the shape that transformers' `AttentionInterface` asks for.
@@ -51,6 +53,7 @@ def attention(
     _refuse(attention_mask, kwargs)
     layer: int = module.layer_idx  # type: ignore[assignment]
     scale = query.shape[3] ** -0.5 if scaling is None else scaling
+    window = sliding_window if layer_windows is None else layer_windows[layer]  # see `ragcache.model.windows`
     parts: list[_Part] | None = getattr(key, "ragcache_parts", None)
     if parts is None:
         plan = getattr(key, "ragcache_plan", None) or _trailing(query.shape[2], key)
@@ -59,7 +62,7 @@ def attention(
     if layer == plan.last:
         raise StopForward
     outputs = [
-        attended(query[:, :, rows][:, :, own], key[:, :, keys], value[:, :, keys], run, layer, scale, sliding_window)
+        attended(query[:, :, rows][:, :, own], key[:, :, keys], value[:, :, keys], run, layer, scale, window)
         for rows, key, value, plan in parts
         for own, keys, run in ([(slice(None), slice(None), plan)] if len(plan.starts) == 1 else plan.runs)
     ]

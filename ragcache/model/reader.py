@@ -13,7 +13,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.cache_utils import Cache
 
 from ragcache.errors import InvalidArgument, UnsupportedModel
-from ragcache.model import attention, gate, rope
+from ragcache.model import attention, gate, rope, windows
 from ragcache.model.borders import borders
 from ragcache.model.buffer import ChunkKV, KVBuffer
 from ragcache.model.fingerprint import fingerprint, weights_in_memory, weights_of_files
@@ -70,6 +70,7 @@ class Reader:
         self._configs = _attention_configs(model)
         self._stack = _decoder_layers(model)
         self._kept: int | None = None
+        self._given: dict[str, Any] = {"use_cache": True}
         gate.check_config(model)
         self.layers = int(model.config.get_text_config().num_hidden_layers)
         self.limit = gate.length_limit(model)
@@ -116,8 +117,8 @@ class Reader:
                 f"cannot load the model {name!r}: {reason} Name a hub id or a folder with --model; "
                 "`ragcache doctor` checks it"
             ) from error
-        commit = getattr(model.config, "_commit_hash", None)
-        weights = commit or (weights_of_files(Path(name)) if Path(name).is_dir() else None)
+        folder = Path(name)  # whose files decide, even where it lies in a hub's cache: they may have been exchanged
+        weights = weights_of_files(folder) if folder.is_dir() else getattr(model.config, "_commit_hash", None)
         return cls(model.to(device), tokenizer, name=name, weights=weights)
 
     @cached_property
@@ -331,7 +332,7 @@ class Reader:
 
     def _inputs(self, token_ids: Sequence[int], positions: Positions, buffer: Cache) -> dict[str, Any]:
         ids = torch.tensor([list(token_ids)], device=self.device)  # (1, rows)
-        return {"input_ids": ids, "position_ids": positions[None], "past_key_values": buffer, "use_cache": True}
+        return {"input_ids": ids, "position_ids": positions[None], "past_key_values": buffer, **self._given}
 
     @contextmanager
     def _ready(self, buffer: KVBuffer, plan: ForwardPlan) -> Iterator[None]:
@@ -363,6 +364,7 @@ class Reader:
             layouts = rope.probe(
                 self._record, frequencies, limit=self.limit, tolerance=gate.tolerance(self.model.dtype)
             )
+            self._given |= windows.handed_down(self.model, self._attention, self.limit)
         except UnsupportedModel as error:
             raise UnsupportedModel(
                 f"{self.name} ({type(self.model).__name__}) cannot reuse chunk KV: {error}. Use --method full, "

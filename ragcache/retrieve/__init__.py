@@ -6,6 +6,7 @@ from ragcache.retrieve.embed import DEFAULT_EMBEDDER, Embedder
 from ragcache.retrieve.foreign import foreign
 from ragcache.retrieve.neighbours import neighbours
 from ragcache.retrieve.split import Limit, Piece, Splitter
+from ragcache.retrieve.vanished import find_standing, gone
 from ragcache.retrieve.vectors import Vectors
 
 __all__ = [
@@ -18,7 +19,9 @@ __all__ = [
     "Splitter",
     "Vectors",
     "find",
+    "find_standing",
     "foreign",
+    "gone",
     "load",
     "neighbours",
 ]

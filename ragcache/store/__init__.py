@@ -4,13 +4,17 @@ from ragcache.store.blob import Blob, pack, unpack
 from ragcache.store.catalog import Catalog
 from ragcache.store.codec import Codec, Int8, Raw
 from ragcache.store.entries import PART, Entries, EntryRow
-from ragcache.store.key import kv_key, load_or_create_secret
+from ragcache.store.forgotten import Forgotten
+from ragcache.store.key import PREFIX, kv_key, load_or_create_secret
 from ragcache.store.local import LocalStore, is_key, locks_of
 from ragcache.store.memory import MemoryTier
-from ragcache.store.schema import ChunkRow, DocumentRow, EncodingRow
+from ragcache.store.schema import CALLED, COLLECTION, ChunkRow, DocumentRow, EncodingRow
 
 __all__ = [
+    "CALLED",
+    "COLLECTION",
     "PART",
+    "PREFIX",
     "Blob",
     "Catalog",
     "ChunkRow",
@@ -19,6 +23,7 @@ __all__ = [
     "EncodingRow",
     "Entries",
     "EntryRow",
+    "Forgotten",
     "Int8",
     "LocalStore",
     "MemoryTier",

@@ -1,26 +1,23 @@
 """What the index knows: documents, their chunks, and which KV each chunk has; SQLite, one file.
 
-Blobs are published before their row is written and deleted after it is gone, so that a crash leaves an
-orphan at worst. Verbs that remove rows return the keys that no row names any more, for their blobs to
-be deleted.
+Blobs are published before their row is written and deleted after it is gone. Verbs that remove rows write
+down, in the same transaction, which blobs are to be deleted: those that no row names any more and all
+that were made with them. `Forgotten` deletes them.
 """
 
 import json
-import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from threading import RLock
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
-from ragcache.errors import DISTRIBUTION, IndexFormat, InvalidArgument, RagCacheError, StorageFull, UnusableIndex
+from ragcache.errors import InvalidArgument
+from ragcache.store.database import Database
+from ragcache.store.forgotten import LISTED, MADE_WITH, drop_recipe, forget_unreferenced, keys_of, lose, recall
 from ragcache.store.schema import (
     CHUNK,
     DOCUMENT,
     ENCODING,
-    MIGRATIONS,
     ChunkRow,
     DocumentRow,
     EncodingRow,
@@ -32,62 +29,15 @@ from ragcache.store.schema import (
     encoding_values,
 )
 
-_Row = TypeVar("_Row")
-
-_APPLICATION = 0x52414743  # "RAGC" in the file's header, so that another program's database is refused
-_WAIT_SECONDS = 30.0
-_HEADER_BYTES = 100
-
-#: In a query: any number of values in one parameter, as a JSON list.
-LISTED = "(SELECT value FROM json_each(?))"
 _EDITION = "edition"
 _NEXT_EDITION = (
     f"INSERT INTO settings VALUES ('{_EDITION}', '1') ON CONFLICT (name) DO UPDATE SET "
     "value = CAST(CAST(value AS INTEGER) + 1 AS TEXT)"
 )
-_REFUSED = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY")
-_UNOPENED = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_CANTOPEN", "SQLITE_PERM")
 
 
-class Catalog:
-    """The tables of one index, for any number of threads.
-
-    Every verb is one transaction, durable on return. Several processes may share the file; each waits
-    up to 30 s for another's write.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file, created if absent, readable by its owner only; its folder must exist.
-    durable : bool
-        Whether what was written survives a crash of the machine.
-
-    Raises
-    ------
-    IndexFormat
-        The file is no catalogue, is damaged, or was made by a newer version. Every verb may raise it
-        when it meets damage.
-    StorageFull
-        The disk refused a write; the transaction left no trace. Every verb that writes may raise it.
-    UnusableIndex
-        The file cannot be opened, or another process kept it locked for too long.
-    """
-
-    def __init__(self, path: str | Path, *, durable: bool = True) -> None:
-        self.path = Path(path)
-        self._sync = "FULL" if durable else "OFF"
-        self._lock = RLock()
-        self._connection = self._connect()
-        try:
-            self._prepare()
-        except RagCacheError:
-            self._connection.close()
-            raise
-
-    def close(self) -> None:
-        """Close the file; the catalogue cannot be used afterwards."""
-        with self._lock:
-            self._connection.close()
+class Catalog(Database):
+    """The tables of one index; every verb is one transaction."""
 
     def setting(self, name: str, default: Any = None) -> Any:
         """Read a setting, `default` where it was never set."""
@@ -99,15 +49,26 @@ class Catalog:
         with self.transaction() as connection:
             connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, json.dumps(value)))
 
-    def put_document(self, document: DocumentRow, chunks: Sequence[ChunkRow]) -> list[str]:
+    def put_document(
+        self, document: DocumentRow, chunks: Sequence[ChunkRow], *, anew: Mapping[str, Sequence[str]] | None = None
+    ) -> list[str]:
         """Put a document and all its chunks in the place of what the index had under its id or source.
 
         A chunk that comes back with the same id and tokens keeps its encodings.
 
+        Parameters
+        ----------
+        document : DocumentRow
+            The document.
+        chunks : sequence of ChunkRow
+            All of its chunks.
+        anew : mapping of str to sequence of str, optional
+            By recipe, chunks that lose their encodings even if they come back.
+
         Returns
         -------
         list of str
-            Keys that no encoding names any more.
+            Keys whose blobs are to be deleted.
 
         Raises
         ------
@@ -116,33 +77,37 @@ class Catalog:
         """
         if any(chunk.document != document.id for chunk in chunks):
             raise InvalidArgument(f"every chunk put with document {document.id!r} must name it.")
+        same = "document IN (SELECT id FROM documents WHERE id = ? OR source = ?)"
         with self.transaction() as connection:
-            keys = self._keys_of(
-                "document IN (SELECT id FROM documents WHERE id = ? OR source = ?)", document.id, document.source
-            )
+            keys = keys_of(connection, same, document.id, document.source)
             connection.execute("DELETE FROM documents WHERE source = ? AND id != ?", (document.source, document.id))
             connection.execute(
-                f"INSERT INTO documents ({DOCUMENT}) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
-                "source = excluded.source, digest = excluded.digest, metadata = excluded.metadata",
-                document_values(document),
+                f"INSERT INTO documents ({DOCUMENT}, added) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
+                "source = excluded.source, digest = excluded.digest, metadata = excluded.metadata, "
+                "added = excluded.added",
+                (*document_values(document), time.time()),
             )
             self._replace_chunks(document.id, [chunk_values(chunk) for chunk in chunks])
+            for recipe, ids in (anew or {}).items():
+                named = f"recipe = ? AND chunk IN {LISTED}"
+                connection.execute(f"DELETE FROM encodings WHERE {named}", (recipe, json.dumps(list(ids))))
             connection.execute(_NEXT_EDITION)
-            return self._unreferenced(keys)
+            return forget_unreferenced(connection, keys)
 
-    def remove_document(self, id: str) -> list[str]:
-        """Remove a document with its chunks and their encodings.
+    def remove_document(self, *ids: str) -> list[str]:
+        """Remove documents with their chunks and their encodings, and all that was made with those.
 
         Returns
         -------
         list of str
-            Keys that no encoding names any more; empty if there is no such document.
+            Keys whose blobs are to be deleted; empty if there is no such document.
         """
+        listed = json.dumps(ids)
         with self.transaction() as connection:
-            keys = self._keys_of("document = ?", id)
-            connection.execute("DELETE FROM documents WHERE id = ?", (id,))
+            keys = keys_of(connection, f"document IN {LISTED}", listed)
+            connection.execute(f"DELETE FROM documents WHERE id IN {LISTED}", (listed,))
             connection.execute(_NEXT_EDITION)
-            return self._unreferenced(keys)
+            return forget_unreferenced(connection, keys)
 
     def document(self, id: str) -> DocumentRow | None:
         """Find a document by its id."""
@@ -197,10 +162,34 @@ class Catalog:
             The index has no such chunk; no row was written then.
         """
         with self.transaction() as connection:
-            connection.executemany(
-                f"INSERT OR REPLACE INTO encodings ({ENCODING}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                [encoding_values(row) for row in rows],
-            )
+            self._record(connection, rows)
+
+    def put_standing(self, rows: Sequence[EncodingRow], stands: Callable[[str], bool]) -> list[str]:
+        """The same, but for rows whose chunk, blob or left context is gone, whoever removed it meanwhile.
+
+        Parameters
+        ----------
+        rows : sequence of EncodingRow
+            Of any chunks.
+        stands : callable
+            Tells whether a key has its blob.
+
+        Returns
+        -------
+        list of str
+            Keys of the others, whose blobs are to be deleted.
+        """
+        listed = json.dumps([row.chunk for row in rows]), json.dumps([key for row in rows for key in row.left])
+        with self.transaction() as connection:
+            chunks = {id for (id,) in self.read(f"SELECT id FROM chunks WHERE id IN {LISTED}", listed[0])}
+            gone = {key for (key,) in self.read(f"SELECT key FROM forgotten WHERE key IN {LISTED}", listed[1])}
+
+            def holds(row: EncodingRow) -> bool:
+                return row.chunk in chunks and gone.isdisjoint(row.left) and all(map(stands, (row.key, *row.left)))
+
+            kept = [row for row in rows if holds(row)]
+            self._record(connection, kept)
+            return forget_unreferenced(connection, {row.key for row in rows} - {row.key for row in kept})
 
     def recipes(self) -> list[str]:
         """List the recipes that any chunk has an encoding by."""
@@ -213,27 +202,24 @@ class Catalog:
     def made_with(self, keys: Iterable[str]) -> list[EncodingRow]:
         """List the encodings whose left context holds any of some keys: they carry its content too."""
         return self._encodings(
-            f'WHERE EXISTS (SELECT 1 FROM json_each("left") WHERE value IN {LISTED}) ORDER BY chunk, recipe, key',
-            json.dumps(list(keys)),
+            f"WHERE {MADE_WITH} ORDER BY chunk, recipe, key", json.dumps(list(keys))
         )
 
     def drop_recipe(self, recipe: str) -> list[str]:
-        """Remove every encoding by a recipe.
+        """Remove every encoding by a recipe; what was made with it stays.
 
         Returns
         -------
         list of str
-            Keys that no encoding names any more.
+            Keys whose blobs are to be deleted.
         """
         with self.transaction() as connection:
-            keys = self._keys_of("recipe = ?", recipe)
-            connection.execute("DELETE FROM encodings WHERE recipe = ?", (recipe,))
-            return self._unreferenced(keys)
+            return drop_recipe(connection, recipe)
 
     def drop_key(self, key: str) -> None:
-        """Remove every encoding that names a key, because its blob is gone."""
+        """Remove every encoding that names a key, because its blob is of no use; what was made with it stays."""
         with self.transaction() as connection:
-            connection.execute("DELETE FROM encodings WHERE key = ?", (key,))
+            lose(connection, key)
 
     def referenced(self, key: str) -> bool:
         """Tell whether any encoding names a key."""
@@ -265,40 +251,12 @@ class Catalog:
             "bytes": self.read(f"SELECT COALESCE(SUM(nbytes), 0) FROM ({sizes} key)")[0][0],
         }
 
-    def _connect(self) -> sqlite3.Connection:
-        try:
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))  # the WAL inherits the mode
-            size = self.path.stat().st_size
-        except OSError as error:
-            raise UnusableIndex(f"the catalogue {self.path} cannot be opened ({error.strerror}).") from error
-        if 0 < size < _HEADER_BYTES:  # SQLite would take it for an empty file and overwrite it
-            raise self._damaged(f"it has only {size} bytes")
-        with self._guard():
-            return sqlite3.connect(self.path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
-
-    def _prepare(self) -> None:
-        tables = self.read("SELECT COUNT(*) FROM sqlite_master")[0][0]
-        if tables and self.read("PRAGMA application_id")[0][0] != _APPLICATION:
-            raise IndexFormat(f"{self.path} is another program's database; choose another folder for the index.")
-        for pragma in ("journal_mode = WAL", f"synchronous = {self._sync}", "foreign_keys = ON", "secure_delete = ON"):
-            self.read(f"PRAGMA {pragma}")
-        with self.transaction() as connection:
-            connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-            connection.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied REAL)")
-            self._migrate(connection)
-
-    def _migrate(self, connection: sqlite3.Connection) -> None:
-        applied = {name for (name,) in self.read("SELECT name FROM migrations")}
-        unknown = applied - {migration.__name__ for migration in MIGRATIONS}
-        if unknown:
-            raise IndexFormat(
-                f"{self.path} was made by a newer version (it has {min(unknown)}); upgrade with "
-                f"`pip install --upgrade {DISTRIBUTION}`."
-            )
-        for migration in MIGRATIONS:
-            if migration.__name__ not in applied:
-                migration(connection)
-                connection.execute("INSERT INTO migrations VALUES (?, ?)", (migration.__name__, time.time()))
+    def _record(self, connection: sqlite3.Connection, rows: Sequence[EncodingRow]) -> None:
+        connection.executemany(
+            f"INSERT OR REPLACE INTO encodings ({ENCODING}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            [encoding_values(row) for row in rows],
+        )
+        recall(connection, [row.key for row in rows])
 
     def _replace_chunks(self, document: str, values: Sequence[tuple[Any, ...]]) -> None:
         before = dict(self.read("SELECT id, token_ids FROM chunks WHERE document = ?", document))
@@ -314,14 +272,6 @@ class Catalog:
         )
         self._connection.executemany(f"INSERT INTO chunks ({CHUNK}) VALUES (?, ?, ?, ?, ?, ?, ?)", new)
 
-    def _keys_of(self, condition: str, *parameters: Any) -> list[str]:
-        query = f"SELECT DISTINCT key FROM encodings JOIN chunks ON chunks.id = chunk WHERE {condition}"
-        return [key for (key,) in self.read(query, *parameters)]
-
-    def _unreferenced(self, keys: Sequence[str]) -> list[str]:
-        query = "SELECT value FROM json_each(?) WHERE value NOT IN (SELECT key FROM encodings)"
-        return [key for (key,) in self.read(query, json.dumps(keys))]
-
     def _documents(self, clause: str, *parameters: Any) -> list[DocumentRow]:
         return self._rows(document_row, f"SELECT {DOCUMENT} FROM documents {clause}", *parameters)
 
@@ -330,46 +280,3 @@ class Catalog:
 
     def _encodings(self, clause: str, *parameters: Any) -> list[EncodingRow]:
         return self._rows(encoding_row, f"SELECT {ENCODING} FROM encodings {clause}", *parameters)
-
-    def _rows(self, make: Callable[..., _Row], query: str, *parameters: Any) -> list[_Row]:
-        try:
-            return [make(*values) for values in self.read(query, *parameters)]
-        except (ValueError, TypeError) as error:
-            raise self._damaged(error) from error
-
-    def read(self, query: str, *parameters: Any) -> list[tuple[Any, ...]]:
-        """Rows of a query, for other tables of this file too."""
-        with self._lock, self._guard():
-            return self._connection.execute(query, parameters).fetchall()
-
-    @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """One transaction, for other tables of this file too; an error leaves no trace of it."""
-        with self._lock, self._guard(), self._connection as connection:  # commits, or rolls back on any error
-            connection.execute("BEGIN IMMEDIATE")
-            yield connection
-
-    @contextmanager
-    def _guard(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.ProgrammingError:  # our mistake, not the file's
-            raise
-        except sqlite3.IntegrityError as error:
-            raise InvalidArgument(f"the catalogue has no place for this row ({error}).") from error
-        except sqlite3.Error as error:
-            raise self._translated(error) from error
-
-    def _translated(self, error: sqlite3.Error) -> RagCacheError:
-        name = getattr(error, "sqlite_errorname", "")
-        if name.startswith(_REFUSED):
-            return StorageFull(f"the disk refused a write to {self.path} ({error}); free some space and repeat.")
-        if name.startswith(_UNOPENED):
-            return UnusableIndex(f"the catalogue {self.path} cannot be opened now ({error}); repeat the command.")
-        return self._damaged(error)
-
-    def _damaged(self, error: Exception | str) -> IndexFormat:
-        return IndexFormat(
-            f"{self.path} is damaged or no catalogue ({error}); restore it from a backup, or delete the index "
-            "and ingest again."
-        )

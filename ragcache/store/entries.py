@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from itertools import starmap
 from typing import Any
 
-from ragcache.store.catalog import LISTED, Catalog
+from ragcache.store.catalog import Catalog
+from ragcache.store.forgotten import LISTED
 
 _ENTRY = "collection, name, document, place, chunk"
 #: In an entry's document: behind the document's name, if the entry is a part of it that stands alone.
@@ -66,6 +67,11 @@ class Entries:
             connection.execute(
                 f"DELETE FROM entries WHERE collection = ? AND name IN {LISTED}", (collection, json.dumps(list(names)))
             )
+
+    def drop(self, chunks: Sequence[str]) -> None:
+        """Forget all names of some chunks."""
+        with self._catalog.transaction() as connection:
+            connection.execute(f"DELETE FROM entries WHERE chunk IN {LISTED}", (json.dumps(list(chunks)),))
 
     def named(self, name: str) -> list[EntryRow]:
         """All that bear a name, in whichever collection, the newest first."""

@@ -14,6 +14,9 @@ from ragcache.store.local import publish
 FORMAT = 1
 """Version of the blob format; part of every key, so that a new format never meets old files."""
 
+PREFIX = "prefix"
+"""The recipe of the system prefix's KV, which belongs to no document."""
+
 _SECRET_BYTES = 32
 
 

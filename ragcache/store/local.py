@@ -246,6 +246,11 @@ class LocalStore:
             names = sorted(path.name.removesuffix(_SUFFIX) for path in shard.glob(f"*{_SUFFIX}"))
             yield from filter(_KEY.fullmatch, names)
 
+    def quarantined(self) -> Iterator[str]:
+        """Yield the keys of all blobs that were moved aside, in order."""
+        names = sorted(path.name.removesuffix(_SUFFIX) for path in (self.root / "quarantine").glob(f"*{_SUFFIX}"))
+        yield from filter(_KEY.fullmatch, names)
+
     def delete(self, key: str) -> bool:
         """Remove a blob, and what was quarantined under its key; tell whether there was any.
 

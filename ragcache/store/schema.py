@@ -124,8 +124,23 @@ def m002_entries(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-MIGRATIONS = [m001_documents_chunks_encodings, m002_entries]
+def m003_forgotten(connection: sqlite3.Connection) -> None:
+    """Create the tables of what is to be deleted, and of what failed its checks; note when a document came."""
+    for statement in (
+        "CREATE TABLE forgotten (key TEXT PRIMARY KEY)",
+        """CREATE TABLE lost (
+            chunk TEXT NOT NULL REFERENCES chunks ON DELETE CASCADE, key TEXT NOT NULL, PRIMARY KEY (chunk, key))""",
+        "CREATE INDEX lost_by_key ON lost (key)",
+        "ALTER TABLE documents ADD COLUMN added REAL",  # unknown of those that an older version added
+    ):
+        connection.execute(statement)
+
+
+MIGRATIONS = [m001_documents_chunks_encodings, m002_entries, m003_forgotten]
 """Run once each, in order; a file that names one which is not listed here was made by a newer version."""
+
+CALLED = "called"  # in a document's metadata: what to call it in place of its source
+COLLECTION = "collection"  # in a document's metadata: the vector store that it comes from
 
 DOCUMENT = "id, source, digest, metadata"
 CHUNK = 'id, document, ordinal, text, token_ids, "start", "end"'

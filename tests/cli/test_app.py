@@ -66,9 +66,9 @@ def test_an_interrupt_is_one_line_that_promises_a_resumption_and_exit_code_130(
         "import signal, time, ragcache.index\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "ragcache.index.capacity = lambda device: 1\n"  # chunk by chunk
-        "first = ragcache.index.Catalog.put_encoding\n"
-        "def put(self, *rows):\n    first(self, *rows)\n    print('saved', flush=True)\n    time.sleep(30)\n"
-        "ragcache.index.Catalog.put_encoding = put\n"
+        "first = ragcache.index.Catalog.put_standing\n"
+        "def put(self, *args):\n    first(self, *args)\n    print('saved', flush=True)\n    time.sleep(30)\n"
+        "ragcache.index.Catalog.put_standing = put\n"
         "from ragcache_cli.main import app\napp()"
     )
     index = ["--index", str(tmp_path / "index")]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from conftest import tiny_reader
 from encode.shelves import TIDE, assert_same, dense, opened, put, stored
 
 from ragcache.encode import Fused, Prefixed
@@ -18,6 +19,7 @@ from ragcache.methods import METHODS, Method
 from ragcache.model.reader import Reader
 from ragcache.store import Int8
 
+LIMIT = 212
 ROW = Method("fused", Fused(neighbours=2))
 
 
@@ -64,6 +66,44 @@ def test_a_chunk_is_computed_behind_its_company(
     kv = stored(index, encoder, names[3])
     assert kv.start == position - len(chunks[3])
     assert_same(reader, kv, [(k[:, own], v[:, own]) for k, v in found], kv.start + offset)
+
+
+@pytest.mark.parametrize(
+    ("by", "most"), [("similarity", [5, 4, 1]), ("structure", [0, 1, 2]), ("both", [5, 0, 1, 2])]
+)
+def test_company_goes_no_further_than_the_model_takes(by: Any, most: list[int], tmp_path: Path) -> None:
+    reader = tiny_reader("llama", max_position_embeddings=LIMIT)
+    index, tide, mill = opened(tmp_path, reader)
+    names = [*tide, *mill]
+    kvs: dict[int, int] = {}
+
+    def near(chunk: str, count: int) -> list[str]:
+        return [names[n] for n in (5, 4, 1, 0, 2, 3) if names[n] != chunk][:count]
+
+    list(index.encode(Fused(by=by), neighbours=near))
+    for at, name in enumerate(names):
+        kv = stored(index, Fused(by=by), name)
+        kvs[at] = kv.start + len(kv)
+    assert max(kvs.values()) <= reader.limit
+    keys = {index.catalog.encodings(name, "prefixed")[0].key: at for at, name in enumerate(names)}
+    [row] = index.catalog.encodings(names[3], Fused(by=by).recipe)
+    assert [keys[key] for key in row.left if key in keys] == most
+
+
+def test_kv_that_an_older_version_made_beyond_the_models_length_is_made_anew(tmp_path: Path) -> None:
+    reader = tiny_reader("llama", max_position_embeddings=LIMIT)
+    index, tide, mill = opened(tmp_path, reader)
+    near = alike([*tide, *mill])
+    reader.limit *= 2
+    list(index.encode(Fused(), neighbours=near))
+    reader.limit //= 2
+    (chunk,) = index.chunks(tide[:1])
+    found = index.load(chunk, Fused(), None)
+    assert found.reason.endswith("it was made beyond the 212 tokens that the model takes")
+    assert found.left == "system prefix", "pass A serves"
+    assert [row.id for row in index.missing(Fused())] == tide[:1]
+    assert list(index.encode(Fused(), neighbours=near)) == tide[:1]
+    assert index.load(chunk, Fused(), None).reason == Fused().recipe
 
 
 def test_the_papers_recipe_keeps_its_name() -> None:

@@ -92,7 +92,7 @@ def test_an_encoding_does_not_depend_on_what_was_made_with_it(
 def test_one_forward_and_one_transaction_serve_many_chunks(
     reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls = {"forward": 0, "put_encoding": 0}
+    calls = {"forward": 0, "put_standing": 0}
 
     def counted(owner: object, name: str) -> None:
         real = getattr(owner, name)
@@ -105,9 +105,9 @@ def test_one_forward_and_one_transaction_serve_many_chunks(
 
     engine, chunks = make(tmp_path, reader)
     counted(reader, "forward")
-    counted(engine.index.catalog, "put_encoding")
+    counted(engine.index.catalog, "put_standing")
     assert len(list(engine.index.encode(Alone()))) == len(chunks)
-    assert calls == {"forward": 1, "put_encoding": 1}
+    assert calls == {"forward": 1, "put_standing": 1}
 
 
 def test_an_interrupt_loses_at_most_the_batch_in_the_making(

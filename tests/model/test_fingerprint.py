@@ -1,5 +1,6 @@
 """A reader's identity: the same for the same KV, in any process and folder, and never for another."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -14,6 +15,7 @@ import torch
 from conftest import CHAT, LLAMA3, byte_tokenizer, tiny_model, tiny_reader
 from tokenizers import AddedToken
 
+from ragcache.model.fingerprint import weights_of_files
 from ragcache.model.reader import Reader
 
 SMALL: dict[str, Any] = {"num_hidden_layers": 2}
@@ -93,6 +95,67 @@ def test_a_folder_has_one_fingerprint_wherever_it_lies_until_its_weights_change(
     nudged().save_pretrained(folder)
     assert Reader.load(str(folder), device="cpu").fingerprint != first
     assert Reader.load(str(moved), device="cpu").fingerprint == first
+
+
+def exchange(file: Path, other: Path, how: str) -> None:
+    """Put another file of the same size in a file's place, with the same time of modification."""
+    before = file.stat()
+    assert other.stat().st_size == before.st_size
+    if how == "renamed":
+        file.unlink()
+        shutil.copy(other, file)
+    else:
+        file.write_bytes(other.read_bytes())
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.mark.parametrize("how", ["in place", "renamed", "on an image"])
+def test_weights_exchanged_under_the_same_size_and_time_are_noticed(
+    tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if how == "on an image":  # which reports the same for both
+        monkeypatch.setattr("ragcache.model.fingerprint._status", lambda file: (1, 2, 3))
+    folder, other = tmp_path / "model", tmp_path / "other"
+    tiny_model("llama", **SMALL).save_pretrained(folder)
+    byte_tokenizer().save_pretrained(folder)
+    changed = tiny_model("llama", **SMALL)
+    with torch.no_grad():  # a single matrix of many
+        changed.model.layers[1].mlp.down_proj.weight *= 1.01
+    changed.save_pretrained(other)
+    first = Reader.load(str(folder), device="cpu").fingerprint
+    exchange(folder / "model.safetensors", other / "model.safetensors", how)
+    assert Reader.load(str(folder), device="cpu").fingerprint != first
+
+
+def test_files_of_a_hubs_cache_are_known_by_their_name_until_they_are_touched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, blobs = tmp_path / "plain", tmp_path / "hub" / "blobs"
+    tiny_model("llama", **SMALL).save_pretrained(plain)
+    expected = weights_of_files(plain)
+    snapshot = tmp_path / "hub" / "snapshots" / "a"
+    for folder in (blobs, snapshot):
+        folder.mkdir(parents=True)
+    content = (plain / "model.safetensors").read_bytes()
+    blob = blobs / hashlib.sha256(content).hexdigest()
+    blob.write_bytes(content)
+    (snapshot / "model.safetensors").symlink_to(blob)
+    with monkeypatch.context() as patch:
+        patch.setattr("hashlib.file_digest", lambda *_: pytest.fail("it was hashed"))
+        assert [weights_of_files(snapshot) for _ in range(2)] == [expected] * 2
+    blob.write_bytes(content[:-1] + b"x")
+    assert weights_of_files(snapshot) != expected
+
+
+def test_what_an_older_version_remembered_by_size_and_time_alone_is_not_believed(tmp_path: Path) -> None:
+    folder, memory = tmp_path / "model", tmp_path / "cache" / "ragcache" / "weights.json"
+    tiny_model("llama", **SMALL).save_pretrained(folder)
+    expected = weights_of_files(folder)
+    file = folder / "model.safetensors"
+    known = {f"{file}|{file.stat().st_size}|{file.stat().st_mtime_ns}": "0" * 64}
+    memory.write_text(json.dumps(known))
+    assert weights_of_files(folder) == expected
+    assert list(json.loads(memory.read_text())) == [str(file)]
 
 
 def test_one_folder_in_two_dtypes_is_two_readers(tmp_path: Path) -> None:

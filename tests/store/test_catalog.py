@@ -323,7 +323,7 @@ def test_an_older_catalogue_is_migrated_once(catalog, monkeypatch):
         connection.execute("CREATE TABLE colours (name TEXT)")
 
     fill(catalog, "a")
-    monkeypatch.setattr("ragcache.store.catalog.MIGRATIONS", [*schema_module.MIGRATIONS, m002_colours])
+    monkeypatch.setattr("ragcache.store.database.MIGRATIONS", [*schema_module.MIGRATIONS, m002_colours])
     for _ in range(2):
         migrated = Catalog(catalog.path)
         assert migrated.chunk("a0") == chunk("a0", "a")
@@ -337,7 +337,7 @@ def test_a_failed_migration_leaves_the_catalogue_as_it_was(catalog, monkeypatch)
 
     fill(catalog, "a")
     with monkeypatch.context() as patch:
-        patch.setattr("ragcache.store.catalog.MIGRATIONS", [*schema_module.MIGRATIONS, m002_broken])
+        patch.setattr("ragcache.store.database.MIGRATIONS", [*schema_module.MIGRATIONS, m002_broken])
         with pytest.raises(IndexFormat):
             Catalog(catalog.path)
     again = Catalog(catalog.path)
@@ -393,7 +393,7 @@ def test_a_folder_that_is_missing_is_named(tmp_path):
 
 
 def test_a_catalogue_locked_for_too_long_says_so(catalog, monkeypatch):
-    monkeypatch.setattr("ragcache.store.catalog._WAIT_SECONDS", 0.05)
+    monkeypatch.setattr("ragcache.store.database._WAIT_SECONDS", 0.05)
     waiting = Catalog(catalog.path)
     with catalog.transaction(), pytest.raises(UnusableIndex, match="locked"):
         waiting.set_setting("n", 1)

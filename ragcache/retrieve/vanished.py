@@ -1,0 +1,57 @@
+"""Files that an index knows and that are there no more."""
+
+import os
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+
+from ragcache.errors import NoDocuments
+from ragcache.retrieve.discover import Found, find
+
+
+def find_standing(
+    paths: Sequence[str | Path], known: Collection[str], *, exclude: Sequence[str] = (), ignore_files: bool = True
+) -> Found:
+    """Find the files to read, as `find` does, among what is left of what the index knows.
+
+    Parameters
+    ----------
+    paths : sequence of path
+        Files and folders. One where nothing is any more will do if the index knows files from there.
+    known : collection of str
+        Absolute paths of the files that the index knows.
+    exclude, ignore_files
+        As in `find`.
+
+    Returns
+    -------
+    Found
+        Without files where all that the index knew under the paths is gone.
+    """
+    standing = [path for path in paths if not (absent(path) and _under(known, [path]))]
+    try:
+        return find(standing, exclude=exclude, ignore_files=ignore_files) if standing else Found(())
+    except NoDocuments:
+        if any(map(absent, standing)) or not gone(known, paths):
+            raise
+        return Found(())
+
+
+def gone(known: Iterable[str], paths: Iterable[str | Path] | None = None) -> list[str]:
+    """Of files that are known under some paths, or anywhere, those that are there no more."""
+    return [source for source in (known if paths is None else _under(known, paths)) if absent(source)]
+
+
+def absent(path: str | Path) -> bool:
+    """Whether there is nothing of that path. A folder that may not be looked into does not say so."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _under(known: Iterable[str], paths: Iterable[str | Path]) -> list[str]:
+    roots = [os.path.abspath(path) for path in paths]
+    return [source for source in known if any(Path(source).is_relative_to(root) for root in roots)]

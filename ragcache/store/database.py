@@ -1,0 +1,147 @@
+"""The catalogue's file: SQLite, opened with care, read and written by any number of threads and processes."""
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import RLock
+from typing import Any, TypeVar
+
+from ragcache.errors import DISTRIBUTION, IndexFormat, InvalidArgument, RagCacheError, StorageFull, UnusableIndex
+from ragcache.store.schema import MIGRATIONS
+
+_Row = TypeVar("_Row")
+
+_APPLICATION = 0x52414743  # "RAGC" in the file's header, so that another program's database is refused
+_WAIT_SECONDS = 30.0
+_HEADER_BYTES = 100
+_REFUSED = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY")
+_UNOPENED = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_CANTOPEN", "SQLITE_PERM")
+
+
+class Database:
+    """Tables of the newest form, for any number of threads.
+
+    Every transaction is durable once it is committed. Several processes may share the file; each waits
+    up to 30 s for another's write.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, created if absent, readable by its owner only; its folder must exist.
+    durable : bool
+        Whether what was written survives a crash of the machine.
+
+    Raises
+    ------
+    IndexFormat
+        The file is no catalogue, is damaged, or was made by a newer version. Every verb may raise it
+        when it meets damage.
+    StorageFull
+        The disk refused a write; the transaction left no trace. Every verb that writes may raise it.
+    UnusableIndex
+        The file cannot be opened, or another process kept it locked for too long.
+    """
+
+    def __init__(self, path: str | Path, *, durable: bool = True) -> None:
+        self.path = Path(path)
+        self._sync = "FULL" if durable else "OFF"
+        self._lock = RLock()
+        self._connection = self._connect()
+        try:
+            self._prepare()
+        except RagCacheError:
+            self._connection.close()
+            raise
+
+    def close(self) -> None:
+        """Close the file; the catalogue cannot be used afterwards."""
+        with self._lock:
+            self._connection.close()
+
+    def truncate_log(self) -> None:
+        """Fold the write-ahead log in and empty it, since it holds what was written before it was overwritten.
+
+        Where another process reads meanwhile, the log is emptied by whoever closes the file last.
+        """
+        self.read("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def _rows(self, make: Callable[..., _Row], query: str, *parameters: Any) -> list[_Row]:
+        try:
+            return [make(*values) for values in self.read(query, *parameters)]
+        except (ValueError, TypeError) as error:
+            raise self._damaged(error) from error
+
+    def read(self, query: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        """Rows of a query, for other tables of this file too."""
+        with self._lock, self._guard():
+            return self._connection.execute(query, parameters).fetchall()
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """One transaction, for other tables of this file too; an error leaves no trace of it."""
+        with self._lock, self._guard(), self._connection as connection:  # commits, or rolls back on any error
+            connection.execute("BEGIN IMMEDIATE")
+            yield connection
+
+    @contextmanager
+    def _guard(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.ProgrammingError:  # our mistake, not the file's
+            raise
+        except sqlite3.IntegrityError as error:
+            raise InvalidArgument(f"the catalogue has no place for this row ({error}).") from error
+        except sqlite3.Error as error:
+            raise self._translated(error) from error
+
+    def _translated(self, error: sqlite3.Error) -> RagCacheError:
+        name = getattr(error, "sqlite_errorname", "")
+        if name.startswith(_REFUSED):
+            return StorageFull(f"the disk refused a write to {self.path} ({error}); free some space and repeat.")
+        if name.startswith(_UNOPENED):
+            return UnusableIndex(f"the catalogue {self.path} cannot be opened now ({error}); repeat the command.")
+        return self._damaged(error)
+
+    def _damaged(self, error: Exception | str) -> IndexFormat:
+        return IndexFormat(
+            f"{self.path} is damaged or no catalogue ({error}); restore it from a backup, or delete the index "
+            "and ingest again."
+        )
+
+    def _connect(self) -> sqlite3.Connection:
+        try:
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))  # the WAL inherits the mode
+            size = self.path.stat().st_size
+        except OSError as error:
+            raise UnusableIndex(f"the catalogue {self.path} cannot be opened ({error.strerror}).") from error
+        if 0 < size < _HEADER_BYTES:  # SQLite would take it for an empty file and overwrite it
+            raise self._damaged(f"it has only {size} bytes")
+        with self._guard():
+            return sqlite3.connect(self.path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
+
+    def _prepare(self) -> None:
+        tables = self.read("SELECT COUNT(*) FROM sqlite_master")[0][0]
+        if tables and self.read("PRAGMA application_id")[0][0] != _APPLICATION:
+            raise IndexFormat(f"{self.path} is another program's database; choose another folder for the index.")
+        for pragma in ("journal_mode = WAL", f"synchronous = {self._sync}", "foreign_keys = ON", "secure_delete = ON"):
+            self.read(f"PRAGMA {pragma}")
+        with self.transaction() as connection:
+            connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+            connection.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied REAL)")
+            self._migrate(connection)
+
+    def _migrate(self, connection: sqlite3.Connection) -> None:
+        applied = {name for (name,) in self.read("SELECT name FROM migrations")}
+        unknown = applied - {migration.__name__ for migration in MIGRATIONS}
+        if unknown:
+            raise IndexFormat(
+                f"{self.path} was made by a newer version (it has {min(unknown)}); upgrade with "
+                f"`pip install --upgrade {DISTRIBUTION}`."
+            )
+        for migration in MIGRATIONS:
+            if migration.__name__ not in applied:
+                migration(connection)
+                connection.execute("INSERT INTO migrations VALUES (?, ?)", (migration.__name__, time.time()))
