@@ -20,13 +20,13 @@ from ragcache.ingest import Ingestion, Progress
 from ragcache.methods import DEFAULT_METHOD, Method
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
+from ragcache.readers import BUNDLED, load_reader, notice
 from ragcache.remembered import no_index, settings_of, stats
 from ragcache.report import Answer, IngestPlan, IngestReport
 from ragcache.retrieve import DEFAULT_EMBEDDER, Embedder, Vectors, foreign
 from ragcache.stream import Stream
 from ragcache.written import Message
 
-BUNDLED = "bundled"
 _ADOPTED = "adopted_folders"  # setting: by collection
 CHUNK_TOKENS, TOP_K = 256, 5
 BUNDLED_CHUNK_TOKENS, BUNDLED_TOP_K = 72, 8  # what the bundled reader was trained on
@@ -70,7 +70,7 @@ class RagCache:
         path : str or Path
             The index's folder.
         model : str or Reader, optional
-            Hub id, folder, "bundled", or a loaded reader; the index's own by default, else the bundled one.
+            Hub id, folder, "smollm2", "bundled", or a loaded reader; the index's own by default, else the bundled one.
         method : str, optional
             Default row of the method table for this index.
         embedder : str, optional
@@ -102,7 +102,7 @@ class RagCache:
             raise InvalidArgument(
                 f"the index {path} was embedded by {own}, not {embedder}; ingest into another --index to change it"
             )
-        small = reader.name == BUNDLED
+        small = notice.is_test_model(reader)
         index = Index(path, reader)
         settings: dict[str, Any] = {
             "name": reader.name,
@@ -122,11 +122,10 @@ class RagCache:
             chunk_tokens=settings["chunk_tokens"],
             top_k=settings["top_k"],
         )
-        if small and model is None and not known:
-            rag.model_note = (
-                "no model was named, so the small bundled reader answers; name a real one with "
-                "--model, for example --model Qwen/Qwen2.5-7B-Instruct"
-            )
+        if small:
+            rag.model_note = notice.TEST_MODEL
+            if not isinstance(model, Reader):  # or the caller has loaded it, and knows
+                notice.warn_once()
         return rag
 
     def ingest(
@@ -374,17 +373,6 @@ class RagCache:
 
     def _remember(self, **changes: object) -> None:
         self.index.catalog.set_setting("rag", {**self.index.catalog.setting("rag", {}), **changes})
-
-
-def load_reader(name: str, *, dtype: str = "auto", device: str | None = None) -> Reader:
-    """`Reader.load`, where "bundled" names the reader that comes with the package."""
-    if name != BUNDLED:
-        return Reader.load(name, dtype=dtype, device=device)
-    from ragcache import bundled
-
-    reader = Reader.load(str(bundled.reader_path()), dtype=dtype, device=device)
-    reader.name = BUNDLED
-    return reader
 
 
 def _listed(paths: str | Path | Sequence[str | Path]) -> list[str | Path]:

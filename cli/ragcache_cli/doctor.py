@@ -40,15 +40,9 @@ def doctor(
 
 
 def _loaded(model: str | None) -> "Reader":
-    from ragcache import bundled
-    from ragcache.model.reader import Reader
-    from ragcache.rag import BUNDLED
+    from ragcache.readers import BUNDLED, load_reader
 
-    if model not in (None, BUNDLED):
-        return Reader.load(str(model))
-    reader = Reader.load(str(bundled.reader_path()))
-    reader.name = BUNDLED
-    return reader
+    return load_reader(model or BUNDLED)
 
 
 def _examined(reader: "Reader") -> dict[str, Any]:
