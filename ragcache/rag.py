@@ -18,9 +18,10 @@ from ragcache.errors import EmptyIndex, InvalidArgument
 from ragcache.index import Index
 from ragcache.ingest import Ingestion, Progress
 from ragcache.methods import DEFAULT_METHOD, Method
+from ragcache.model import notice
 from ragcache.model.decode import Sampling
+from ragcache.model.loading import BUNDLED, load_reader
 from ragcache.model.reader import Reader
-from ragcache.readers import BUNDLED, load_reader, notice
 from ragcache.remembered import no_index, settings_of, stats
 from ragcache.report import Answer, IngestPlan, IngestReport
 from ragcache.retrieve import DEFAULT_EMBEDDER, Embedder, Vectors, foreign

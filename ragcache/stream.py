@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from ragcache.chunks import Chunk
+from ragcache.model import notice
 from ragcache.model.decode import Sampling, Step, decode, pieces
 from ragcache.model.passes import Pass
 from ragcache.model.reader import Reader
-from ragcache.readers import notice
 from ragcache.report import Answer, CacheReport, Source
 from ragcache.segments import Prompt
 

@@ -39,8 +39,8 @@ def demo(
 
     Ends with exit code 1 if an answer is wrong.
     """
+    from ragcache.model.loading import BUNDLED
     from ragcache.rag import RagCache
-    from ragcache.readers import BUNDLED
 
     with ExitStack() as stack:
         rag = stack.enter_context(RagCache.open(index or _temporary(stack), model=BUNDLED))

@@ -40,7 +40,7 @@ def doctor(
 
 
 def _loaded(model: str | None) -> "Reader":
-    from ragcache.readers import BUNDLED, load_reader
+    from ragcache.model.loading import BUNDLED, load_reader
 
     return load_reader(model or BUNDLED)
 

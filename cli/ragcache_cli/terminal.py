@@ -106,11 +106,11 @@ class _Notes(logging.Handler):
 
 def note_what_models_say() -> None:
     """Note what is logged while a model is made ready, but for the test model's words, which commands say."""
-    logger = logging.getLogger("ragcache.readers")
+    logger = logging.getLogger("ragcache.model")
     if not any(isinstance(handler, _Notes) for handler in logger.handlers):
         logger.addHandler(_Notes())
     logger.setLevel(logging.INFO)
-    logging.getLogger("ragcache.readers.notice").setLevel(logging.CRITICAL)
+    logging.getLogger("ragcache.model.notice").setLevel(logging.CRITICAL)
 
 
 def _cell(value: object) -> str:

@@ -9,7 +9,7 @@ from ragcache_cli.main import app
 from typer.testing import CliRunner, Result
 
 from ragcache.errors import MissingExtra
-from ragcache.readers import notice, smollm2
+from ragcache.model import notice, smollm2
 
 Run = Callable[..., Result]
 QUESTION = "Who leads the Tide project?"

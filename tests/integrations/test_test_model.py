@@ -9,7 +9,7 @@ from langchain_ragcache import ChatRagCache
 from llama_index_ragcache import RagCacheLLM
 
 from ragcache import RagCache
-from ragcache.readers import notice
+from ragcache.model import notice
 
 GREEK = "Ποιος διευθύνει το έργο;"
 
@@ -31,7 +31,7 @@ def rag(index: Path) -> Iterator[RagCache]:
 
 def test_a_langchain_model_that_opens_the_index_warns_once(index: Path, caplog: pytest.LogCaptureFixture) -> None:
     notice.warn_once.cache_clear()
-    caplog.set_level(logging.WARNING, logger="ragcache.readers.notice")
+    caplog.set_level(logging.WARNING, logger="ragcache.model.notice")
     model = ChatRagCache(index=str(index))
     answers = [model.invoke("Who leads the Tide project?"), model.invoke("Where is it?")]
     assert [record.getMessage() for record in caplog.records if record.name.startswith("ragcache")] == [

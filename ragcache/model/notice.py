@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from functools import cache, lru_cache
 from typing import Any
 
+from ragcache.model.loading import BUNDLED
 from ragcache.model.reader import Reader
-from ragcache.readers import BUNDLED
 
 TEST_MODEL = (
     "the small built-in test model answers here, and is mostly wrong about documents of your own; name a real model "

@@ -13,7 +13,8 @@ import torch
 
 from ragcache import Engine, Index, Reader, Sampling
 from ragcache.errors import MissingExtra, StorageFull
-from ragcache.readers import SMOLLM2, load_reader, smollm2
+from ragcache.model import smollm2
+from ragcache.model.loading import SMOLLM2, load_reader
 
 NOTES = (
     "The director of the Tarnholm Library is Ingrid Solberg, who took over from Per Dahl in 2019.",
@@ -141,7 +142,7 @@ def test_who_converts_at_the_same_time_as_another_gets_a_whole_folder(
 def test_a_conversion_that_was_killed_leaves_nothing_that_is_taken_for_a_model(package: Path, tmp_path: Path) -> None:
     script = """
 import os, signal
-from ragcache.readers import smollm2
+from ragcache.model import smollm2
 smollm2._require_gguf = lambda: None
 def convert(packed, folder):
     (folder / "model.safetensors").write_text("half")

@@ -8,7 +8,8 @@ import pytest
 from conftest import tiny_reader
 
 from ragcache import Engine, Index, Message, RagCache
-from ragcache.readers import BUNDLED, load_reader, notice
+from ragcache.model import notice
+from ragcache.model.loading import BUNDLED, load_reader
 
 NOTES = ["The Tide project is led by Mara Voss. It is based in Kelmar.", "The Otter ferry carries forty cars."]
 GREEK = "Ποιος είναι διευθυντής της βιβλιοθήκης;"
@@ -26,7 +27,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 def warnings(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
     """What was logged; nothing was before."""
     notice.warn_once.cache_clear()
-    caplog.set_level(logging.WARNING, logger="ragcache.readers.notice")
+    caplog.set_level(logging.WARNING, logger="ragcache.model.notice")
     return lambda: [record.getMessage() for record in caplog.records if record.name.startswith("ragcache")]
 
 

@@ -1,8 +1,8 @@
-"""Models that go by a name of ours: the bundled test model, and a small real one that another package brings."""
+"""Readers by name: the bundled test model, a small real one that another package brings, and any checkpoint."""
 
 from ragcache import bundled
+from ragcache.model import smollm2
 from ragcache.model.reader import Reader
-from ragcache.readers import smollm2
 
 BUNDLED = "bundled"
 SMOLLM2 = "smollm2"
@@ -22,20 +22,19 @@ def load_reader(name: str, *, dtype: str = "auto", device: str | None = None) ->
     Raises
     ------
     MissingExtra
-        If "smollm2" is asked for and the packages that bring it are not installed.
+        If "smollm2" is asked for, and the packages that bring it are not installed.
+    StorageFull
+        If there is no room to unpack it.
     InvalidArgument, UnsupportedModel
         As `Reader.load`.
     """
-    folder = _folder(name)
-    if folder is None:
-        return Reader.load(name, dtype=dtype, device=device)
-    reader = Reader.load(folder, dtype=dtype, device=device)
+    reader = Reader.load(_checkpoint(name), dtype=dtype, device=device)
     reader.name = name
     return reader
 
 
-def _folder(name: str) -> str | None:
-    """Where a named model lies; None for any other."""
+def _checkpoint(name: str) -> str:
+    """What `Reader.load` knows a model by."""
     if name == BUNDLED:
         return str(bundled.reader_path())
-    return str(smollm2.prepare_checkpoint()) if name == SMOLLM2 else None
+    return str(smollm2.prepare_checkpoint()) if name == SMOLLM2 else name
