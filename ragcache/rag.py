@@ -20,7 +20,7 @@ from ragcache.ingest import Ingestion, Progress
 from ragcache.methods import DEFAULT_METHOD, Method
 from ragcache.model import notice
 from ragcache.model.decode import Sampling
-from ragcache.model.loading import BUNDLED, load_reader
+from ragcache.model.loading import BUNDLED, SMOLLM2, load_reader
 from ragcache.model.reader import Reader
 from ragcache.remembered import no_index, settings_of, stats
 from ragcache.report import Answer, IngestPlan, IngestReport
@@ -30,7 +30,8 @@ from ragcache.written import Message
 
 _ADOPTED = "adopted_folders"  # setting: by collection
 CHUNK_TOKENS, TOP_K = 256, 5
-BUNDLED_CHUNK_TOKENS, BUNDLED_TOP_K = 72, 8  # what the bundled reader was trained on
+#: The same for models that read others best: the bundled one as it was trained; a second chunk mostly misleads SmolLM2.
+_SIZES = {BUNDLED: (72, 8), SMOLLM2: (256, 1)}
 
 
 class RagCache:
@@ -103,15 +104,15 @@ class RagCache:
             raise InvalidArgument(
                 f"the index {path} was embedded by {own}, not {embedder}; ingest into another --index to change it"
             )
-        small = notice.is_test_model(reader)
+        chunk_tokens, top_k = _SIZES.get(reader.name, (CHUNK_TOKENS, TOP_K))
         index = Index(path, reader)
         settings: dict[str, Any] = {
             "name": reader.name,
             "dtype": dtype,
             "embedder": embedder or own,
             "method": chosen,
-            "chunk_tokens": known.get("chunk_tokens") or (BUNDLED_CHUNK_TOKENS if small else CHUNK_TOKENS),
-            "top_k": known.get("top_k") or (BUNDLED_TOP_K if small else TOP_K),
+            "chunk_tokens": known.get("chunk_tokens") or chunk_tokens,
+            "top_k": known.get("top_k") or top_k,
         }
         if settings != known:
             index.catalog.set_setting("rag", settings)
@@ -123,7 +124,7 @@ class RagCache:
             chunk_tokens=settings["chunk_tokens"],
             top_k=settings["top_k"],
         )
-        if small:
+        if notice.is_test_model(reader):
             rag.model_note = notice.TEST_MODEL
             if not isinstance(model, Reader):  # or the caller has loaded it, and knows
                 notice.warn_once()

@@ -107,7 +107,7 @@ class Stream:
         self._ids: list[int] = []
         self.refused = not notice.can_read(reader, (question, "".join(chunk.text for chunk in chunks)))
         said = (notice.TEST_MODEL,) if notice.is_test_model(reader) and not self.refused else ()
-        self.report: CacheReport = replace(prefilled.report, notes=(*said, *prefilled.report.notes))
+        self.report: CacheReport = replace(prefilled.report, notes=(*prefilled.report.notes, *said))
         self._pieces = self._refusal() if self.refused else self._written()  # one decode, however often it is iterated
 
     def __iter__(self) -> Iterator[str]:

@@ -20,7 +20,7 @@ SLOWER = 1.2  # times: what is worth a word
 
 def doctor(
     model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Hub id or folder of the model; without it the bundled reader.")
+        str | None, typer.Option(metavar="NAME", help="Hub id or folder of a model, or smollm2; else the bundled one.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
