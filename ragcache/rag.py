@@ -20,7 +20,9 @@ from ragcache.errors import EmptyIndex, InvalidArgument
 from ragcache.index import Index
 from ragcache.ingest import Ingestion, Progress, listed, silent
 from ragcache.methods import DEFAULT_METHOD, Method
+from ragcache.model import notice
 from ragcache.model.decode import Sampling
+from ragcache.model.loading import BUNDLED, SMOLLM2, load_reader
 from ragcache.model.reader import Reader
 from ragcache.remembered import no_index, settings_of, stats
 from ragcache.report import Answer, IngestPlan, IngestReport
@@ -28,9 +30,9 @@ from ragcache.retrieve import DEFAULT_EMBEDDER, Embedder, Vectors
 from ragcache.stream import Stream
 from ragcache.written import Message
 
-BUNDLED = "bundled"
 CHUNK_TOKENS, TOP_K = 256, 5
-BUNDLED_CHUNK_TOKENS, BUNDLED_TOP_K = 72, 8  # what the bundled reader was trained on
+#: The same for models that read others best: the bundled one as it was trained; a second chunk mostly misleads SmolLM2.
+_SIZES = {BUNDLED: (72, 8), SMOLLM2: (256, 1)}
 
 
 class RagCache:
@@ -72,7 +74,7 @@ class RagCache:
         path : str or Path
             The index's folder.
         model : str or Reader, optional
-            Hub id, folder, "bundled", or a loaded reader; the index's own by default, else the bundled one.
+            Hub id, folder, "smollm2", "bundled", or a loaded reader; the index's own by default, else the bundled one.
         method : str, optional
             Default row of the method table for this index.
         embedder : str, optional
@@ -104,15 +106,15 @@ class RagCache:
             raise InvalidArgument(
                 f"the index {path} was embedded by {own}, not {embedder}; ingest into another --index to change it"
             )
-        small = reader.name == BUNDLED
+        chunk_tokens, top_k = _SIZES.get(reader.name, (CHUNK_TOKENS, TOP_K))
         index = Index(path, reader)
         settings: dict[str, Any] = {
             "name": reader.name,
             "dtype": dtype,
             "embedder": embedder or own,
             "method": chosen,
-            "chunk_tokens": known.get("chunk_tokens") or (BUNDLED_CHUNK_TOKENS if small else CHUNK_TOKENS),
-            "top_k": known.get("top_k") or (BUNDLED_TOP_K if small else TOP_K),
+            "chunk_tokens": known.get("chunk_tokens") or chunk_tokens,
+            "top_k": known.get("top_k") or top_k,
         }
         if settings != known:
             index.catalog.set_setting("rag", settings)
@@ -124,11 +126,10 @@ class RagCache:
             chunk_tokens=settings["chunk_tokens"],
             top_k=settings["top_k"],
         )
-        if small and model is None and not known:
-            rag.model_note = (
-                "no model was named, so the small bundled reader answers; name a real one with "
-                "--model, for example --model Qwen/Qwen2.5-7B-Instruct"
-            )
+        if notice.is_test_model(reader):
+            rag.model_note = notice.TEST_MODEL
+            if not isinstance(model, Reader):  # or the caller has loaded it, and knows
+                notice.warn_once()
         return rag
 
     def ingest(
@@ -391,15 +392,6 @@ class RagCache:
         self.index.catalog.set_setting("rag", {**self.index.catalog.setting("rag", {}), **changes})
 
 
-def load_reader(name: str, *, dtype: str = "auto", device: str | None = None) -> Reader:
-    """`Reader.load`, where "bundled" names the reader that comes with the package."""
-    if name != BUNDLED:
-        return Reader.load(name, dtype=dtype, device=device)
-    from ragcache import bundled
-
-    reader = Reader.load(str(bundled.reader_path()), dtype=dtype, device=device)
-    reader.name = BUNDLED
-    return reader
 
 
 def _add_retrieval(answer: Answer, taken: float) -> None:

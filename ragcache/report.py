@@ -1,8 +1,10 @@
 """What every answer carries: where each chunk's KV came from, what was recomputed, and how long each stage took."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
+
+from ragcache import printing
 
 CacheState = Literal["hit", "exact", "miss"]
 _PAGES = {"pptx": "slide", "xlsx": "sheet", "xlsm": "sheet"}  # what a page is called, by suffix
@@ -197,7 +199,25 @@ class Source:
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer, what it was answered from, and its report."""
+    """An answer, what it was answered from, and its report.
+
+    It prints as its text and its numbered sources, and shows in a notebook with the chunks it came from.
+
+    Attributes
+    ----------
+    text, question, model : str
+        What was said, to what, and by which model.
+    sources : tuple of Source
+        What was retrieved, most similar first.
+    report : CacheReport
+        Where each chunk's KV came from, and how long it took.
+    comparison : Comparison or None
+        The stock path on the same token ids, where it was asked for.
+    token_ids : tuple of int
+        The answer's tokens.
+    refused : bool
+        Whether the text says that the model cannot read the question or the chunks, instead of an answer.
+    """
 
     text: str
     question: str
@@ -205,7 +225,17 @@ class Answer:
     sources: tuple[Source, ...]
     report: CacheReport
     comparison: Comparison | None = None
-    token_ids: tuple[int, ...] = field(default=(), repr=False)
+    token_ids: tuple[int, ...] = ()
+    refused: bool = False
+
+    def __str__(self) -> str:
+        return printing.plain(self)
+
+    def __repr__(self) -> str:
+        return printing.shortened(self)
+
+    def _repr_html_(self) -> str:
+        return printing.html(self)
 
     def as_dict(self) -> dict[str, Any]:
         """The fields of `ragcache ask --json`."""
@@ -216,6 +246,7 @@ class Answer:
         }
         return {
             "answer": self.text,
+            "refused": self.refused,
             "question": self.question,
             "model": self.model,
             **self.report.as_dict(),

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ragcache.chunks import Chunk, source_of
+from ragcache.model import notice
 from ragcache.model.decode import Sampling, Step, decode, pieces
 from ragcache.model.passes import Pass
 from ragcache.model.reader import Reader
@@ -75,7 +76,15 @@ class Ahead:
 
 
 class Stream:
-    """An answer being written: iterate for its pieces, then read `answer`."""
+    """An answer being written: iterate for its pieces, then read `answer`.
+
+    Attributes
+    ----------
+    refused : bool
+        Whether the pieces say that the model cannot read the text, instead of an answer.
+    report : CacheReport
+        What the answer is made from; complete before its first piece.
+    """
 
     def __init__(
         self,
@@ -96,10 +105,17 @@ class Stream:
         self._drafts = drafts
         self._text: list[str] = []
         self._ids: list[int] = []
-        self._pieces = self._written()  # one decode, however often the stream is iterated
+        self.refused = not notice.can_read(reader, (question, "".join(chunk.text for chunk in chunks)))
+        said = (notice.TEST_MODEL,) if notice.is_test_model(reader) and not self.refused else ()
+        self.report: CacheReport = replace(prefilled.report, notes=(*prefilled.report.notes, *said))
+        self._pieces = self._refusal() if self.refused else self._written()  # one decode, however often it is iterated
 
     def __iter__(self) -> Iterator[str]:
         return self._pieces
+
+    def _refusal(self) -> Iterator[str]:
+        self._text.append(notice.UNREADABLE)
+        yield notice.UNREADABLE
 
     def _written(self) -> Iterator[str]:
         reader, ready, sampling = self._reader, self._prefilled, self.sampling
@@ -111,7 +127,7 @@ class Stream:
         for piece in pieces(itertools.chain(said, tokens), reader.tokenizer, self.sampling.stop, self._ids):
             self._text.append(piece)
             yield piece
-        ready.report.ms.total = (time.perf_counter() - self._began) * 1e3
+        self.report.ms.total = (time.perf_counter() - self._began) * 1e3
 
     def _followed(self) -> tuple[Sequence[int], Tensor]:
         """What greedy decoding says of drafts, each taken where it says all that was said so far, and the logits."""
@@ -128,11 +144,6 @@ class Stream:
                 return said, logits
             count, logits = ready.follow(draft[len(said) :])
             said = draft[: len(said) + count]
-
-    @property
-    def report(self) -> CacheReport:
-        """What the answer is made from; complete before its first piece."""
-        return self._prefilled.report
 
     @property
     def prompt(self) -> Prompt:
@@ -155,8 +166,9 @@ class Stream:
             question=self._question,
             model=self._reader.name,
             sources=sources,
-            report=self._prefilled.report,
+            report=self.report,
             token_ids=tuple(self._ids),
+            refused=self.refused,
         )
 
 

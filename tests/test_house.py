@@ -14,7 +14,7 @@ PACKAGE = ROOT / "ragcache"
 # Lower rooms first; a module may import from its own room and from lower ones.
 FLOORS = [
     ["errors", "lazy", "bundled", "options"],
-    ["segments", "report", "places"],
+    ["segments", "report", "places", "printing"],
     ["model", "store"],
     ["encode", "select", "schedule"],
     ["attend", "layout"],

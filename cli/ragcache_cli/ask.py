@@ -54,6 +54,8 @@ def ask(
             answer = stream.answer
     if as_json:
         say_json(answer.as_dict())
+        if rag.model_note:
+            note(rag.model_note)
         return
     if compare:
         say(answer.text)

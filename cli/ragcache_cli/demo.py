@@ -21,10 +21,12 @@ QUESTIONS = ("q001", "q002", "q003", "q004", "q005", "q009", "q153", "q158")
 COMPARED = "q153"
 
 _NEXT = """
-Your own documents:  ragcache ingest PATH…      then  ragcache ask "your question" --explain
-A real model:        ragcache doctor --model Qwen/Qwen2.5-7B-Instruct
-                     ragcache ingest PATH… --model Qwen/Qwen2.5-7B-Instruct --index qwen
-                     ragcache ask "your question" --index qwen --compare"""
+The model that answered here is made for this corpus. Your own documents want another one.
+To try it out:  ragcache ingest PATH\u2026 --model smollm2 --index smollm2
+                ragcache ask "your question" --index smollm2 --explain
+For real work:  ragcache doctor --model Qwen/Qwen2.5-7B-Instruct
+                ragcache ingest PATH\u2026 --model Qwen/Qwen2.5-7B-Instruct --index qwen
+                ragcache ask "your question" --index qwen --compare"""
 
 
 def demo(
@@ -37,7 +39,8 @@ def demo(
 
     Ends with exit code 1 if an answer is wrong.
     """
-    from ragcache.rag import BUNDLED, RagCache
+    from ragcache.model.loading import BUNDLED
+    from ragcache.rag import RagCache
 
     with ExitStack() as stack:
         rag = stack.enter_context(RagCache.open(index or _temporary(stack), model=BUNDLED))

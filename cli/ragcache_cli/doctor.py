@@ -20,7 +20,7 @@ SLOWER = 1.2  # times: what is worth a word
 
 def doctor(
     model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Hub id or folder of the model; without it the bundled reader.")
+        str | None, typer.Option(metavar="NAME", help="Hub id or folder of a model, or smollm2; else the bundled one.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -40,15 +40,9 @@ def doctor(
 
 
 def _loaded(model: str | None) -> "Reader":
-    from ragcache import bundled
-    from ragcache.model.reader import Reader
-    from ragcache.rag import BUNDLED
+    from ragcache.model.loading import BUNDLED, load_reader
 
-    if model not in (None, BUNDLED):
-        return Reader.load(str(model))
-    reader = Reader.load(str(bundled.reader_path()))
-    reader.name = BUNDLED
-    return reader
+    return load_reader(model or BUNDLED)
 
 
 def _examined(reader: "Reader") -> dict[str, Any]:

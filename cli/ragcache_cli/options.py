@@ -10,7 +10,8 @@ Model = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Hub id or folder of the model; without it the index's own, else the small bundled reader.",
+        help="Hub id or folder of the model, or smollm2, a small one to try out; without it the index's own, else the "
+        "built-in test model.",
     ),
 ]
 Methods = Annotated[

@@ -1,6 +1,7 @@
 """What a terminal is shown: results on stdout, everything else on stderr, and a machine's JSON untouched by either."""
 
 import json
+import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -94,6 +95,22 @@ def quiet_when_piped(stdout: TextIO, stderr: TextIO) -> None:
     for stream in (stdout, stderr):
         if reconfigure := getattr(stream, "reconfigure", None):
             reconfigure(errors="backslashreplace")
+
+
+class _Notes(logging.Handler):
+    """Notes what is logged."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        note(record.getMessage())
+
+
+def note_what_models_say() -> None:
+    """Note what is logged while a model is made ready, but for the test model's words, which commands say."""
+    logger = logging.getLogger("ragcache.model")
+    if not any(isinstance(handler, _Notes) for handler in logger.handlers):
+        logger.addHandler(_Notes())
+    logger.setLevel(logging.INFO)
+    logging.getLogger("ragcache.model.notice").setLevel(logging.CRITICAL)
 
 
 def _cell(value: object) -> str:

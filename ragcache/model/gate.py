@@ -8,6 +8,7 @@ from torch import Tensor
 from ragcache.errors import UnsupportedModel
 
 _PLAIN_LAYERS = {"full_attention", "sliding_attention"}
+_ORDINARY, _RESERVED = "the house", (5, 7)
 
 
 def check_config(model: Any) -> None:
@@ -65,6 +66,13 @@ def length_limit(model: Any) -> int:
             )
             limit = min(limit, int(original or limit))
     return limit
+
+
+def probe_tokens(model: Any, tokenizer: Any) -> tuple[int, int]:
+    """Two tokens of ordinary text: reserved ones are hardly trained, and rounding may drown what they say."""
+    ids = list(dict.fromkeys(tokenizer(_ORDINARY, add_special_tokens=False)["input_ids"]))[:2]
+    known = len(ids) == 2 and max(ids) < model.get_input_embeddings().num_embeddings
+    return (ids[0], ids[1]) if known else _RESERVED
 
 
 def tolerance(dtype: torch.dtype) -> float:

