@@ -14,19 +14,19 @@ from ragcache.chunks import Chunk
 from ragcache.collection import Collection, Entry
 from ragcache.encode import Encoder
 from ragcache.engine import Engine
-from ragcache.errors import EmptyIndex, InvalidArgument
+from ragcache.errors import InvalidArgument
 from ragcache.index import Index
 from ragcache.ingest import Ingestion, Progress, listed, silent
 from ragcache.methods import DEFAULT_METHOD, Method
 from ragcache.model.decode import Sampling
+from ragcache.model.loading import BUNDLED, load_reader
 from ragcache.model.reader import Reader
-from ragcache.remembered import no_index, settings_of, stats
+from ragcache.remembered import no_index, nothing_in, settings_of, stats
 from ragcache.report import Answer, IngestPlan, IngestReport
 from ragcache.retrieve import DEFAULT_EMBEDDER, Embedder, Vectors, foreign
 from ragcache.stream import Stream
 from ragcache.written import Message
 
-BUNDLED = "bundled"
 _ADOPTED = "adopted_folders"  # setting: by collection
 CHUNK_TOKENS, TOP_K = 256, 5
 BUNDLED_CHUNK_TOKENS, BUNDLED_TOP_K = 72, 8  # what the bundled reader was trained on
@@ -93,10 +93,12 @@ class RagCache:
         known = settings_of(path)
         if not known and not create:
             raise no_index(path)
-        chosen = methods.find(method or known.get("method") or DEFAULT_METHOD).name
+        chosen = methods.find(method or known.get("method") or DEFAULT_METHOD)
         name = model or known.get("name") or BUNDLED
         dtype = dtype or known.get("dtype") or "auto"
-        reader = name if isinstance(name, Reader) else load_reader(name, dtype=dtype, device=device)
+        reader = name if isinstance(name, Reader) else load_reader(
+            name, dtype=dtype, device=device, reuse=chosen.encode is not None
+        )
         own = known.get("embedder") or DEFAULT_EMBEDDER
         if embedder and known and embedder != own:
             raise InvalidArgument(
@@ -108,7 +110,7 @@ class RagCache:
             "name": reader.name,
             "dtype": dtype,
             "embedder": embedder or own,
-            "method": chosen,
+            "method": chosen.name,
             "chunk_tokens": known.get("chunk_tokens") or (BUNDLED_CHUNK_TOKENS if small else CHUNK_TOKENS),
             "top_k": known.get("top_k") or (BUNDLED_TOP_K if small else TOP_K),
         }
@@ -118,7 +120,7 @@ class RagCache:
             index,
             Vectors(path / "vectors", "chunks"),
             Embedder(settings["embedder"]),
-            method=chosen,
+            method=chosen.name,
             chunk_tokens=settings["chunk_tokens"],
             top_k=settings["top_k"],
         )
@@ -262,7 +264,7 @@ class RagCache:
             raise InvalidArgument("the question is blank; ask something")
         self._ingestion(None, None).follow()
         if self._vectors.count() == 0:
-            raise EmptyIndex(f"the index {self.index.path} is empty; run `ragcache ingest PATH…` first")
+            raise nothing_in(self.index.path)
         return self._similar(self._embedder.embed([question])[0], count)
 
     def adopt(
@@ -381,17 +383,6 @@ class RagCache:
 
     def _remember(self, **changes: object) -> None:
         self.index.catalog.set_setting("rag", {**self.index.catalog.setting("rag", {}), **changes})
-
-
-def load_reader(name: str, *, dtype: str = "auto", device: str | None = None) -> Reader:
-    """`Reader.load`, where "bundled" names the reader that comes with the package."""
-    if name != BUNDLED:
-        return Reader.load(name, dtype=dtype, device=device)
-    from ragcache import bundled
-
-    reader = Reader.load(str(bundled.reader_path()), dtype=dtype, device=device)
-    reader.name = BUNDLED
-    return reader
 
 
 def _add_retrieval(answer: Answer, taken: float) -> None:

@@ -29,7 +29,9 @@ def doctor(
     Ends with exit code 2 and the reason if the model cannot be served, with 1 if recomputing everything is not full
     prefill.
     """
-    findings = _examined(_loaded(model))
+    from ragcache.model.loading import BUNDLED, load_reader
+
+    findings = _examined(load_reader(model or BUNDLED))
     if as_json:
         say_json(findings)
     else:
@@ -37,18 +39,6 @@ def doctor(
     if not findings["full_recompute"]["passed"]:
         note("recomputing everything does not give full prefill's logits: use --method full with this model")
         raise typer.Exit(1)
-
-
-def _loaded(model: str | None) -> "Reader":
-    from ragcache import bundled
-    from ragcache.model.reader import Reader
-    from ragcache.rag import BUNDLED
-
-    if model not in (None, BUNDLED):
-        return Reader.load(str(model))
-    reader = Reader.load(str(bundled.reader_path()))
-    reader.name = BUNDLED
-    return reader
 
 
 def _examined(reader: "Reader") -> dict[str, Any]:
