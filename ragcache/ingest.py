@@ -18,6 +18,7 @@ from ragcache.encode import Encoder, InDocument
 from ragcache.errors import InvalidArgument, UnreadableDocument
 from ragcache.index import Index
 from ragcache.model.cost import Shape
+from ragcache.remembered import nothing_in
 from ragcache.report import IngestPlan, IngestReport
 from ragcache.retrieve import (
     Document,
@@ -26,6 +27,7 @@ from ragcache.retrieve import (
     Piece,
     Splitter,
     Vectors,
+    Found,
     find,
     load,
     neighbours,
@@ -77,13 +79,15 @@ class Ingestion:
 
     def run(
         self,
-        paths: Sequence[str | Path],
+        paths: Sequence[str | Path] | None,
         encoders: Sequence[Encoder],
         *,
         exclude: Sequence[str] = (),
         ignore_files: bool = True,
     ) -> IngestReport:
         """Ingest files and folders; what is unchanged is left alone, what is gone is removed.
+
+        Without paths the documents stay as they are, and what is missing of their KV and vectors is made.
 
         Parameters
         ----------
@@ -94,6 +98,8 @@ class Ingestion:
 
         Raises
         ------
+        EmptyIndex
+            If there are neither paths nor documents.
         NoDocuments, UnsupportedDocument
             If there is nothing to ingest, or a named file is of another type.
         UnreadableDocument
@@ -102,8 +108,8 @@ class Ingestion:
             If a pattern of `exclude` is not one.
         """
         began = time.perf_counter()
-        found = find(paths, exclude=exclude, ignore_files=ignore_files)
-        changes = self._documents(found.files, paths)
+        found = Found(files=()) if paths is None else find(paths, exclude=exclude, ignore_files=ignore_files)
+        changes = self._kept() if paths is None else self._documents(found.files, paths)
         encoded = self.encode(encoders)
         self.embed()
         stats = self.index.catalog.stats()
@@ -208,6 +214,12 @@ class Ingestion:
             seconds=flops / self._flops_per_second() if flops else 0.0,
             break_even_questions=flops / question if question else 0.0,
         )
+
+    def _kept(self) -> _Changes:
+        documents = len(self.index.catalog.documents())
+        if not documents:
+            raise nothing_in(self.index.path)
+        return _Changes(unchanged=documents)
 
     def _documents(self, files: Sequence[Path], paths: Sequence[str | Path]) -> _Changes:
         changes, splitter = _Changes(), self._splitter()

@@ -133,7 +133,7 @@ class RagCache:
 
     def ingest(
         self,
-        paths: str | Path | Sequence[str | Path],
+        paths: str | Path | Sequence[str | Path] | None = None,
         *,
         methods: Sequence[str] | None = None,
         chunk_tokens: int | None = None,
@@ -145,8 +145,9 @@ class RagCache:
 
         Parameters
         ----------
-        paths : path or sequence of paths
-            Unchanged documents are left alone, changed ones replaced, removed ones go.
+        paths : path or sequence of paths, optional
+            Unchanged documents are left alone, changed ones replaced, removed ones go. Without paths the index keeps
+            its documents, and makes what the methods load of them.
         methods : sequence of str, optional
             Rows of the method table; the index's own by default.
         chunk_tokens : int, optional
@@ -157,7 +158,8 @@ class RagCache:
             `progress(stage, done, total)`.
         """
         work = self._ingestion(chunk_tokens, progress)
-        report = work.run(listed(paths), self._encoders(methods), exclude=exclude, ignore_files=ignore_files)
+        files = None if paths is None else listed(paths)
+        report = work.run(files, self._encoders(methods), exclude=exclude, ignore_files=ignore_files)
         if work.chunk_tokens != self.chunk_tokens:
             self.chunk_tokens = work.chunk_tokens
             self._remember(chunk_tokens=work.chunk_tokens)

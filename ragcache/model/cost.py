@@ -45,8 +45,8 @@ class Shape:
 
 def _attention_width(config: Any) -> int:
     """Heads times their size."""
-    heads: int = config.num_attention_heads
-    return heads * (getattr(config, "head_dim", None) or config.hidden_size // heads)
+    heads = config.num_attention_heads
+    return int(heads * (getattr(config, "head_dim", None) or config.hidden_size // heads))
 
 
 @dataclass

@@ -38,7 +38,7 @@ def test_a_refused_model_answers_as_its_own_generate_does(kind: str, tmp_path: P
 def test_reuse_of_a_refused_model_is_refused_with_its_reason(tmp_path: Path) -> None:
     reader = FallbackReader(built("gpt2", {}), byte_tokenizer(), name="gpt2")
     assert reader.bytes_per_token == 0
-    with Index(tmp_path, reader) as index, pytest.raises(UnsupportedModel, match="learned positions.*--method full"):
+    with Index(tmp_path, reader) as index, pytest.raises(UnsupportedModel, match=r"learned positions.*--method full"):
         Engine(reader, index).answer("Who?", ["Mara leads it."], method="naive")
 
 
