@@ -1,4 +1,4 @@
-"""Every `ragcache` command that a message, a help text, a docstring or a page names exists, with the options it names."""
+"""Every `ragcache` command that a message, a help text, a docstring or a page names exists, with its options."""
 
 import ast
 import re
