@@ -69,7 +69,7 @@ def _ended() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as error:
-        note("\nragcache: the conversation is over and is not kept; the index is as it was")
+        note("\nragcache: the conversation is over; it is not kept")
         raise typer.Exit(130) from error
 
 
