@@ -40,7 +40,7 @@ def doctor(
         _show(findings)
     if not findings["full_recompute"]["passed"]:
         note(
-            "recomputing everything does not give full prefill's logits; to have this model answer by full prefill, run "
+            "recomputing everything does not give full prefill's logits; to have this model answer by it, run "
             f"`ragcache ingest PATH… --model {quote(findings['model'])} --method full --index DIR` into a new index"
         )
         raise typer.Exit(1)
