@@ -5,14 +5,16 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from statistics import fmean
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.benchmark import Timer
 
+from ragcache import methods
 from ragcache.chunks import Chunk
-from ragcache.encode import Alone, Fused
+from ragcache.encode import Alone, Encoder, Fused
 from ragcache.engine import Engine
 from ragcache.index import Index
 from ragcache.model.reader import Reader
@@ -22,8 +24,7 @@ _NOISE_FACTOR = 2.0
 _RECOMPUTE = 0.15
 _ROWS = 256  # of a product that is timed: a small selective recompute
 
-_QUESTION = "When does the restored mill open, and who pays for it?"
-_NOTES = (
+_MILL = (
     "The Alder Mill stands on the east bank of the river, two kilometres north of the town. It ground rye and "
     "barley for three centuries, until the flood of 1954 broke its wheel and carried the lower gate away.",
     "A trust bought it twelve years ago. The members cleared the race by hand, numbered every beam, and stored the "
@@ -36,6 +37,29 @@ _NOTES = (
     "show how the stones are dressed, and bread will be baked in the old oven.",
     "Parking is at the football ground. A bus runs every half hour from the station, and the path along the river "
     "is lit until ten in the evening. Dogs are welcome outside but not on the milling floor.",
+)
+_FERRY = (
+    "The Otter is the ferry across the sound. She was built in a yard that no longer exists, carries forty cars and "
+    "two hundred people, and has been painted white since the company changed hands.",
+    "In summer she leaves every hour from seven in the morning until ten at night. In winter there are six crossings a "
+    "day, and none when the wind is above nine. A red flag at the pier says so.",
+    "Those who live on the island go aboard first, then buses, then everybody else in the order of arrival. Whoever "
+    "wants a place for sure books it by telephone on the day before.",
+    "A crossing is free for people on foot. A car pays eleven, a lorry thirty, and a bicycle two. Half of that goes "
+    "into a fund for the next ship, which will run on batteries.",
+)
+_DOCUMENTS = {"mill": _MILL, "ferry": _FERRY}
+#: Each with the chunks that are read for it, by number over both documents, the most similar first: hardly ever in the
+#: order in which they were written, since retrieval does not keep it.
+_QUESTIONS = (
+    ("When does the restored mill open, and who pays for it?", (4, 3, 0, 2)),
+    ("Who bought the mill, and how long ago?", (1, 0, 3, 4)),
+    ("What is the new wheel made of?", (2, 0, 1, 3)),
+    ("How do visitors get there without a car?", (5, 8, 6, 4)),
+    ("What happened to the old wheel?", (0, 2, 4, 1)),
+    ("How often does the ferry cross in winter?", (7, 6, 9, 5)),
+    ("Who goes aboard first?", (8, 7, 6, 9)),
+    ("What does a lorry pay for the crossing?", (9, 6, 8, 3)),
 )
 
 
@@ -65,11 +89,42 @@ class FullRecompute:
 
 @dataclass(frozen=True)
 class Rung:
-    """A way of answering: KL(full prefill || it) of the first token in nats, and whether its best token is the same."""
+    """A way of answering the built-in questions, compared with full prefill.
+
+    Attributes
+    ----------
+    name : str
+        What it is.
+    kl : float
+        Mean KL(full prefill || it) of the first token, nats.
+    changed, questions : int
+        On how many of the questions the most likely first token is another one.
+    """
 
     name: str
     kl: float
-    same_token: bool
+    changed: int
+    questions: int
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether ragcache can serve a model, and what reuse by the default changes.
+
+    Attributes
+    ----------
+    works : bool
+        Whether recomputing everything is full prefill.
+    changed, questions : int
+        As of the default's `Rung`.
+    words : str
+        The same for people.
+    """
+
+    works: bool
+    changed: int
+    questions: int
+    words: str
 
 
 def layer_groups(reader: Reader) -> list[LayerGroup]:
@@ -93,8 +148,9 @@ def check_full_recompute(reader: Reader) -> FullRecompute:
     The tolerance is 1e-4 in fp32. In narrower dtypes it is what the model's own rounding allows: twice the largest
     difference between stock full prefill and itself, in two steps or with eager attention.
     """
-    with _small_index(reader) as (engine, chunks):
-        ours = engine.prefill(_QUESTION, chunks, method="epic", recompute=1.0)
+    (question, _), mill = _QUESTIONS[0], len(_MILL)
+    with _small_index(reader, [Alone()]) as (engine, chunks):
+        ours = engine.prefill(question, chunks[:mill], method="epic", recompute=1.0)
     ids = ours.prompt.token_ids
     full, _ = reader.stock(ids)
     tolerance = FP32_TOLERANCE
@@ -106,20 +162,46 @@ def check_full_recompute(reader: Reader) -> FullRecompute:
 
 
 def ladder(reader: Reader) -> list[Rung]:
-    """From no reuse to raw KV to fused KV, on a small text whose chunks refer to each other."""
-    with _small_index(reader) as (engine, chunks):
-        reused = {
-            "raw KV": engine.prefill(_QUESTION, chunks, method="naive"),
-            "fused KV": engine.prefill(_QUESTION, chunks, method="fusionrag", recompute=0.0),
-            f"fused KV, {_RECOMPUTE:.0%} recomputed": engine.prefill(
-                _QUESTION, chunks, method="fusionrag", recompute=_RECOMPUTE
-            ),
-        }
-    ids = reused["raw KV"].prompt.token_ids
-    full, _ = reader.stock(ids)
-    logits = {"no reuse, in two steps": _two_steps(reader, ids, len(ids) // 2)}
-    logits |= {name: answer.logits for name, answer in reused.items()}
-    return [Rung(name, _kl(full, other), bool(full.argmax() == other.argmax())) for name, other in logits.items()]
+    """The default first, then from no reuse to raw KV to fused KV, over two small documents."""
+    default = methods.find(methods.DEFAULT_METHOD)
+    ways: dict[str, tuple[str, float | None]] = {
+        f"the default, {default.name}": (default.name, None),
+        "no reuse, in two steps": ("", None),
+        "raw KV": ("naive", None),
+        "fused KV": ("fusionrag", 0.0),
+        f"fused KV, {_RECOMPUTE:.0%} recomputed": ("fusionrag", _RECOMPUTE),
+    }
+    seen: dict[str, list[tuple[float, bool]]] = {name: [] for name in ways}
+    with _small_index(reader, [Alone(), Fused(), *filter(None, [default.encode])]) as (engine, chunks):
+        for question, read in _QUESTIONS:
+            context = [chunks[number] for number in read]
+            ids = engine.prefill(question, context, method="naive").prompt.token_ids
+            full, _ = reader.stock(ids)
+            for name, (method, share) in ways.items():
+                logits = (
+                    engine.prefill(question, context, method=method, recompute=share).logits
+                    if method
+                    else _two_steps(reader, ids, len(ids) // 2)
+                )
+                seen[name].append((_kl(full, logits), bool(full.argmax() != logits.argmax())))
+    return [
+        Rung(name, fmean(kl for kl, _ in found), sum(changed for _, changed in found), len(found))
+        for name, found in seen.items()
+    ]
+
+
+def judge(check: FullRecompute, rungs: Sequence[Rung]) -> Verdict:
+    """What the check and the ladder come to."""
+    default, rounding = rungs[0], rungs[1]
+    if not check.passed:
+        words = "this model does not work with ragcache: recomputing everything is not full prefill"
+        return Verdict(False, default.changed, default.questions, words)
+    also = f" (rounding alone in {rounding.changed})" if rounding.changed else ""
+    words = (
+        "this model works with ragcache; reuse by the default changes the first token in "
+        f"{default.changed} of {default.questions} built-in questions{also}"
+    )
+    return Verdict(True, default.changed, default.questions, words)
 
 
 def dtype_slowdown(reader: Reader) -> float | None:
@@ -141,21 +223,24 @@ def _seconds(rows: Tensor, matrix: Tensor) -> float:
 
 
 @contextmanager
-def _small_index(reader: Reader) -> Iterator[tuple[Engine, list[Chunk]]]:
-    """The built-in text, encoded both ways; every chunk's neighbours are all others, nearest first."""
+def _small_index(reader: Reader, encoders: Sequence[Encoder]) -> Iterator[tuple[Engine, list[Chunk]]]:
+    """The built-in documents, encoded; a chunk's neighbours are the others of its document, nearest first."""
     with tempfile.TemporaryDirectory() as folder, Index(folder, reader) as index:
-        index.put("notes", "", [(text, 0, len(text)) for text in _NOTES], {})
-        ids = [row.id for row in index.catalog.all_chunks()]
+        for source, texts in _DOCUMENTS.items():
+            index.put(source, "", [(text, 0, len(text)) for text in texts], {})
+        rows = [index.catalog.document_by_source(source) for source in _DOCUMENTS]
+        groups = [[chunk.id for chunk in index.catalog.chunks_of(row.id)] for row in rows if row]
 
         def neighbours(chunk: str, count: int) -> Sequence[str]:
-            here = ids.index(chunk)
-            others = sorted((i for i in range(len(ids)) if i != here), key=lambda i: abs(i - here))
-            return [ids[i] for i in others[:count]]
+            own = next(group for group in groups if chunk in group)
+            here = own.index(chunk)
+            others = sorted((i for i in range(len(own)) if i != here), key=lambda i: abs(i - here))
+            return [own[i] for i in others[:count]]
 
-        for encoder in (Alone(), Fused()):
+        for encoder in encoders:
             for _ in index.encode(encoder, neighbours=neighbours):
                 pass
-        yield Engine(reader, index), index.chunks(ids)
+        yield Engine(reader, index), index.chunks([name for group in groups for name in group])
 
 
 def _two_steps(reader: Reader, ids: Sequence[int], cut: int) -> Tensor:

@@ -13,7 +13,7 @@ from ragcache import methods
 from ragcache.assembly import Assembled, Assembly, Settling
 from ragcache.breakeven import BreakEven
 from ragcache.chunks import Chunk
-from ragcache.errors import InvalidArgument, MissingEncoding, PromptTooLong
+from ragcache.errors import InvalidArgument, MissingEncoding, PromptTooLong, ingest
 from ragcache.index import Index
 from ragcache.matcher import Matcher
 from ragcache.methods import DEFAULT_METHOD, Method
@@ -295,7 +295,8 @@ class Engine:
             step, follow = ahead.step, ahead.follow
         work.ms.first_token = work.ms.total = work.now() - began * 1e3
         nominal = None if row.recompute is None else budget
-        report = work.report(row.name, nominal, recomputed, (*notes, *self._matcher.notes(written, chunks)))
+        said = (*notes, *filter(None, [self.reader.refused]), *self._matcher.notes(written, chunks))
+        report = work.report(row.name, nominal, recomputed, said)
         return Prefilled(prompt, logits, step, follow, report, recomputed, p)
 
     def _worthwhile(
@@ -333,9 +334,7 @@ class Engine:
             return assembly(prompt).fill(row.encode, len(prompt))
 
         segments = [chunk.segment for chunk in chunks]
-        return assembly(
-            row.layout.place(frame, self.index.prefix_segment, segments, question, look)
-        )
+        return assembly(row.layout.place(frame, self.index.prefix_segment, segments, question, look))
 
     def _stock(self, work: Assembly) -> tuple[Tensor, Step]:
         """Full prefill, with transformers' own attention and cache."""
@@ -376,7 +375,7 @@ class Engine:
         if row.encode is not None and made and row.encode.recipe not in made:
             raise MissingEncoding(
                 f"the index {self.index.path} holds {', '.join(made)} KV, but method {row.name!r} loads "
-                f"{row.encode.recipe}; run `ragcache ingest --method {row.name}`"
+                f"{row.encode.recipe}; run `{ingest(self.index.path, method=row.name)}`"
             )
 
     def _check_length(self, prompt: Prompt, max_new_tokens: int) -> None:

@@ -24,6 +24,9 @@
 Messages are one sentence that names the values involved, followed by the next command to run where there is one.
 """
 
+from pathlib import Path
+from shlex import quote
+
 #: What to install by: `ragcache` itself is another project's name on the public index.
 DISTRIBUTION = "ragcache-kv"
 
@@ -32,6 +35,11 @@ def install(extra: str = "") -> str:
     """Return the command that installs this project, with an extra or none."""
     return f"pip install '{DISTRIBUTION}[{extra}]'" if extra else f"pip install {DISTRIBUTION}"
 
+
+def ingest(index: Path | str, *, method: str = "", paths: str = "") -> str:
+    """Return the command that ingests `paths` into an index; without any, makes the KV of what it holds already."""
+    named = [f"--method {method}"] if method else []
+    return " ".join(["ragcache ingest", *([paths] if paths else []), *named, f"--index {quote(str(index))}"])
 
 
 class RagCacheError(Exception):
@@ -55,7 +63,19 @@ class MissingExtra(RagCacheError, ImportError):
 
 
 class UnsupportedModel(RagCacheError):
-    """The load-time gate refused the model; the message names the layer or feature and the reason."""
+    """The load-time gate refused the model; the message names the layer or feature and the reason.
+
+    Parameters
+    ----------
+    reason : str
+        What the model cannot do, and why.
+    way_out : str
+        What to do instead.
+    """
+
+    def __init__(self, reason: str, way_out: str = "") -> None:
+        super().__init__(f"{reason}. {way_out}" if way_out else reason)
+        self.reason = reason
 
 
 class NoDocuments(RagCacheError):

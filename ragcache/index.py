@@ -15,7 +15,7 @@ from ragcache.chunks import Chunk, Loaded, chunk_id, chunk_of, document_id, loos
 from ragcache.encode import Encoder, LeftContext
 from ragcache.encode.batches import batches, capacity, weight
 from ragcache.encode.shelf import Shelf, displaced, lacking_extras
-from ragcache.errors import CorruptBlob, IndexMismatch, InvalidArgument
+from ragcache.errors import CorruptBlob, IndexMismatch, InvalidArgument, ingest
 from ragcache.model.buffer import ChunkKV
 from ragcache.model.reader import Reader
 from ragcache.segments import Segment, Template
@@ -258,7 +258,7 @@ class Index:
             if found.kv is None:
                 reason = found.reason
             elif row.recipe == encoder.recipe and (lacking := lacking_extras(encoder, found.kv)):
-                reason = f"its {row.recipe} KV was made without {', '.join(lacking)}; run `ragcache ingest` to renew it"
+                reason = f"its KV lacks {', '.join(lacking)}; run `{ingest(self.path, method='NAME')}` to renew it"
             else:
                 return replace(found, reason=f"{found.reason}; {reason}") if reason else found
         return Loaded(None, "", reason or f"no {encoder.recipe} KV was made for it")

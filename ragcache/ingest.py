@@ -19,10 +19,12 @@ from ragcache.encode import Encoder, InDocument
 from ragcache.errors import InvalidArgument, UnreadableDocument
 from ragcache.index import Index
 from ragcache.model.cost import Shape
+from ragcache.remembered import nothing_in
 from ragcache.report import IngestPlan, IngestReport
 from ragcache.retrieve import (
     Document,
     Embedder,
+    Found,
     Limit,
     Piece,
     Splitter,
@@ -86,7 +88,7 @@ class Ingestion:
 
     def run(
         self,
-        paths: Sequence[str | Path],
+        paths: Sequence[str | Path] | None,
         encoders: Sequence[Encoder],
         *,
         exclude: Sequence[str] = (),
@@ -94,6 +96,8 @@ class Ingestion:
         prune: bool = False,
     ) -> IngestReport:
         """Ingest files and folders; what is unchanged is left alone, what is gone is removed.
+
+        Without paths the documents stay as they are, and what is missing of their KV and vectors is made.
 
         Parameters
         ----------
@@ -106,6 +110,8 @@ class Ingestion:
 
         Raises
         ------
+        EmptyIndex
+            If there are neither paths nor documents.
         NoDocuments, UnsupportedDocument
             If there is nothing to ingest, or a named file is of another type.
         UnreadableDocument
@@ -115,9 +121,12 @@ class Ingestion:
         """
         began = time.perf_counter()
         known = {row.source: row for row in self.index.catalog.documents() if COLLECTION not in row.metadata}
-        found = find_standing(paths, known, exclude=exclude, ignore_files=ignore_files)
-        changes = self._documents(found.files, known)
-        changes.forgotten = gone(known, None if prune else paths)
+        if paths is None:
+            found, changes = Found(files=()), self._kept()
+        else:
+            found = find_standing(paths, known, exclude=exclude, ignore_files=ignore_files)
+            changes = self._documents(found.files, known)
+        changes.forgotten = gone(known, None if prune else paths or ())
         kept: dict[str, int] = {}
         if changes.added and changes.forgotten:  # before anything goes: a text that was moved keeps its KV
             kept = self._encode([one for one in _with_bases(encoders) if one.before is None])
@@ -229,6 +238,12 @@ class Ingestion:
             seconds=flops / self._flops_per_second() if flops else 0.0,
             break_even_questions=flops / question if question else 0.0,
         )
+
+    def _kept(self) -> _Changes:
+        documents = len(self.index.catalog.documents())
+        if not documents:
+            raise nothing_in(self.index.path)
+        return _Changes(unchanged=documents)
 
     def _documents(self, files: Sequence[Path], known: Mapping[str, DocumentRow]) -> _Changes:
         changes, splitter = _Changes(), self._splitter()

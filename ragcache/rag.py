@@ -16,7 +16,7 @@ from ragcache.collection import Collection
 from ragcache.documents import Documents, KnownDocument
 from ragcache.encode import Encoder
 from ragcache.engine import Engine
-from ragcache.errors import EmptyIndex, InvalidArgument
+from ragcache.errors import InvalidArgument
 from ragcache.index import Index
 from ragcache.ingest import Ingestion, Progress, listed, silent
 from ragcache.methods import DEFAULT_METHOD, Method
@@ -24,7 +24,7 @@ from ragcache.model import notice
 from ragcache.model.decode import Sampling
 from ragcache.model.loading import BUNDLED, SMOLLM2, load_reader
 from ragcache.model.reader import Reader
-from ragcache.remembered import no_index, settings_of, stats
+from ragcache.remembered import no_index, nothing_in, settings_of, stats
 from ragcache.report import Answer, IngestPlan, IngestReport
 from ragcache.retrieve import DEFAULT_EMBEDDER, Embedder, Vectors
 from ragcache.stream import Stream
@@ -97,10 +97,12 @@ class RagCache:
         known = settings_of(path)
         if not known and not create:
             raise no_index(path)
-        chosen = methods.find(method or known.get("method") or DEFAULT_METHOD).name
+        chosen = methods.find(method or known.get("method") or DEFAULT_METHOD)
         name = model or known.get("name") or BUNDLED
         dtype = dtype or known.get("dtype") or "auto"
-        reader = name if isinstance(name, Reader) else load_reader(name, dtype=dtype, device=device)
+        reader = name if isinstance(name, Reader) else load_reader(
+            name, dtype=dtype, device=device, reuse=chosen.encode is not None
+        )
         own = known.get("embedder") or DEFAULT_EMBEDDER
         if embedder and known and embedder != own:
             raise InvalidArgument(
@@ -112,7 +114,7 @@ class RagCache:
             "name": reader.name,
             "dtype": dtype,
             "embedder": embedder or own,
-            "method": chosen,
+            "method": chosen.name,
             "chunk_tokens": known.get("chunk_tokens") or chunk_tokens,
             "top_k": known.get("top_k") or top_k,
         }
@@ -122,7 +124,7 @@ class RagCache:
             index,
             Vectors(path / "vectors", "chunks"),
             Embedder(settings["embedder"]),
-            method=chosen,
+            method=chosen.name,
             chunk_tokens=settings["chunk_tokens"],
             top_k=settings["top_k"],
         )
@@ -134,7 +136,7 @@ class RagCache:
 
     def ingest(
         self,
-        paths: str | Path | Sequence[str | Path],
+        paths: str | Path | Sequence[str | Path] | None = None,
         *,
         methods: Sequence[str] | None = None,
         chunk_tokens: int | None = None,
@@ -147,8 +149,9 @@ class RagCache:
 
         Parameters
         ----------
-        paths : path or sequence of paths
-            Unchanged documents are left alone, changed ones replaced, removed ones go.
+        paths : path or sequence of paths, optional
+            Unchanged documents are left alone, changed ones replaced, removed ones go. Without paths the index keeps
+            its documents, and makes what the methods load of them.
         methods : sequence of str, optional
             Rows of the method table; the index's own by default.
         chunk_tokens : int, optional
@@ -161,8 +164,8 @@ class RagCache:
             `progress(stage, done, total)`.
         """
         work = self._ingestion(chunk_tokens, progress)
-        encoders = self._encoders(methods)
-        report = work.run(listed(paths), encoders, exclude=exclude, ignore_files=ignore_files, prune=prune)
+        files, encoders = None if paths is None else listed(paths), self._encoders(methods)
+        report = work.run(files, encoders, exclude=exclude, ignore_files=ignore_files, prune=prune)
         if work.chunk_tokens != self.chunk_tokens:
             self.chunk_tokens = work.chunk_tokens
             self._remember(chunk_tokens=work.chunk_tokens)
@@ -269,7 +272,7 @@ class RagCache:
             raise InvalidArgument("the question is blank; ask something")
         self._ingestion(None, None).follow()
         if self._vectors.count() == 0:
-            raise EmptyIndex(f"the index {self.index.path} is empty; run `ragcache ingest PATH…` first")
+            raise nothing_in(self.index.path)
         return self._similar(self._embedder.embed([question])[0], count)
 
     def adopt(
@@ -390,8 +393,6 @@ class RagCache:
 
     def _remember(self, **changes: object) -> None:
         self.index.catalog.set_setting("rag", {**self.index.catalog.setting("rag", {}), **changes})
-
-
 
 
 def _add_retrieval(answer: Answer, taken: float) -> None:

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from ragcache.errors import EmptyIndex
+from ragcache.errors import EmptyIndex, ingest
 from ragcache.store import Catalog
 
 
@@ -31,7 +31,12 @@ def stats(path: str | Path) -> dict[str, Any]:
 
 def no_index(path: Path) -> EmptyIndex:
     """The error of whoever needs an index where none is."""
-    return EmptyIndex(f"there is no index at {path}; run `ragcache ingest PATH… --index {path}` first")
+    return EmptyIndex(f"there is no index at {path}; run `{ingest(path, paths='PATH…')}` first")
+
+
+def nothing_in(path: Path) -> EmptyIndex:
+    """The error of whoever needs chunks where nothing was ingested."""
+    return EmptyIndex(f"the index {path} is empty; run `{ingest(path, paths='PATH…')}` first")
 
 
 def settings_of(path: Path) -> dict[str, Any]:

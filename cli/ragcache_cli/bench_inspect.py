@@ -16,21 +16,23 @@ if TYPE_CHECKING:
     from ragcache.methods import Method
     from ragcache.model.decode import Sampling
 
+_OF_TASKS = "prophetkv"  # what is inspected of a task's question where no method is named
+
 
 @dataclass(frozen=True)
 class Lens:
-    """What is inspected of a question, and what it is compared with."""
+    """What is inspected of a question, and what it is compared with; the index's own method where none is named."""
 
-    method: "Method"
+    method: "Method | None"
     recompute: float | None
     others: "Sequence[Method]"
     sampling: "Sampling"
 
-    def shares(self, others: "Sequence[Method]") -> "list[tuple[Method, float | None]]":
-        """Each of the other methods at the same share, where both have a dial."""
-        share = None if self.method.recompute is None else self.method.budget(self.recompute)
-        rows = [row for row in others if row.name != self.method.name and row.encode is not None]
-        return [(row, None if row.recompute is None else share) for row in rows]
+    def shares(self, method: "Method", others: "Sequence[Method]") -> "list[tuple[Method, float | None]]":
+        """Each of the other methods at the same share where both have a dial; at its own beside one of 0."""
+        share = None if method.recompute is None else method.budget(self.recompute)
+        rows = [row for row in others if row.name != method.name and row.encode is not None]
+        return [(row, None if row.recompute is None else share or row.recompute) for row in rows]
 
 
 def inspect(
@@ -43,7 +45,12 @@ def inspect(
     ] = 20,
     index: IndexPath = DEFAULT_INDEX,
     top_k: TopK = None,
-    method: Annotated[str, typer.Option(metavar="NAME", help="A row of `ragcache methods`.")] = "prophetkv",
+    method: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="A row of `ragcache methods`; without it the index's own, for a --task prophetkv."
+        ),
+    ] = None,
     recompute: Annotated[
         float | None, typer.Option(metavar="R", help="Share to recompute, 0 to 1; without it the method's own.")
     ] = None,
@@ -76,10 +83,11 @@ def inspect(
     if (question is None) == (task is None):
         raise InvalidArgument("name either a question in quotes or a --task, for example --task sections --number 3")
     report.check_plotting()
-    row = find(method)
+    row = find(method or _OF_TASKS) if method or task else None
     named = [find(name) for name in (split(others) if others else methods())]
-    encoder_of(row)  # before minutes are spent on loading a model
-    row.budget(recompute)
+    if row is not None:  # before minutes are spent on loading a model
+        encoder_of(row)
+        row.budget(recompute)
     lens = Lens(row, recompute, named, Sampling(max_new_tokens=max_new_tokens))
     use_threads(threads)
     if question is not None:
@@ -99,18 +107,21 @@ _Seen = tuple["Inspection", dict[str, Any], Sequence[str], Sequence[int]]
 def _of_index(question: str, index: Path, model: str | None, top_k: int | None, lens: Lens, *, named: bool) -> _Seen:
     """A question over one's own index; only methods that it holds KV for are compared, unless they were `named`."""
     from ragcache.evaluate import report
+    from ragcache.evaluate.inspection import encoder_of
     from ragcache.evaluate.inspection import inspect as look
     from ragcache.rag import RagCache
 
     with RagCache.open(index, model=model, create=False) as rag:
+        method = lens.method or rag.engine.method
+        encoder_of(method)
         made = rag.index.catalog.stats()["encodings"]
         held = [row for row in lens.others if row.encode is not None and row.encode.recipe in made]
-        compared = lens.shares(lens.others if named else held)
-        for row in (lens.method, *(row for row, _ in compared)):
+        compared = lens.shares(method, lens.others if named else held)
+        for row in (method, *(row for row, _ in compared)):
             rag.engine.check_encoding(row)
         chunks = rag.retrieve(question, top_k=top_k)
         seen = look(
-            rag.reader, rag.index, question, chunks, lens.method, lens.recompute,
+            rag.reader, rag.index, question, chunks, method, lens.recompute,
             others=compared, sampling=lens.sampling,
         )  # fmt: skip
         about = report.meta(**report.about_reader(rag.reader), question=question)
@@ -123,18 +134,20 @@ def _of_task(task: str, number: int, seed: int, pool: int, model: str | None, le
     from ragcache.evaluate import report
     from ragcache.evaluate.inspection import of_example
     from ragcache.evaluate.tasks import KNOWN
+    from ragcache.methods import find
     from ragcache.model.loading import BUNDLED, load_reader
 
     examples = known(task, KNOWN).examples(max(pool, number + 1), seed)
     if number >= len(examples):
         raise InvalidArgument(f"task {task!r} has {len(examples)} questions; --number {number} is none of them")
     example = examples[number]
+    method = lens.method or find(_OF_TASKS)
     company = [example, *(one for one in examples if one is not example)][:pool]
     reader = load_reader(model or BUNDLED)
     with progress(fold=True) as shown:
         seen = of_example(
-            reader, example, company, lens.method, lens.recompute,
-            others=lens.shares(lens.others), sampling=lens.sampling, progress=shown,
+            reader, example, company, method, lens.recompute,
+            others=lens.shares(method, lens.others), sampling=lens.sampling, progress=shown,
         )  # fmt: skip
     about = report.meta(
         **report.about_reader(reader), task=task, number=number, seed=seed, pool=pool, answers=example.answers

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import typer
@@ -29,7 +30,8 @@ def chat(
     """Answer one question a line, until an empty one or the end of the input.
 
     Each question is retrieved for with the one before it, and asked behind everything said so far; the chunks come from
-    the cache as ever. When the conversation no longer fits the model its oldest turns are left out.
+    the cache as ever. When the conversation no longer fits the model its oldest turns are left out. Nothing of it is
+    kept once it ends.
     """
     from ragcache.errors import PromptTooLong
     from ragcache.methods import find
@@ -40,7 +42,7 @@ def chat(
     if method is not None:
         find(method).budget(recompute)  # before minutes are spent on loading a model
     sampling = None if max_new_tokens is None else Sampling(max_new_tokens=max_new_tokens)
-    with RagCache.open(index, model=model, create=False) as rag:
+    with _ended(), RagCache.open(index, model=model, create=False) as rag:
         history: list[Message] = []
         for question in _lines():
             try:
@@ -59,6 +61,16 @@ def chat(
                 for line in (answer.report.line(), *answer.report.notes):
                     note(line)
             history += [Message("user", question), Message("assistant", answer.text)]
+
+
+@contextmanager
+def _ended() -> Iterator[None]:
+    """Ctrl-C is how one leaves, and nothing resumes."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        note("\nragcache: the conversation is over; it is not kept")
+        raise typer.Exit(130) from error
 
 
 def _begun(

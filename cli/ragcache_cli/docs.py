@@ -16,7 +16,8 @@ _HEAD = """# Command line
 
 Results go to standard output, everything else (progress, notes, errors) to standard error. Exit codes: 0 done;
 1 a check failed (`doctor`, `demo`, `ingest --strict`); 2 the request cannot be served, and one sentence says why and
-what to do; 130 interrupted, and the same command run again resumes.
+what to do; 130 interrupted: whatever was stored is kept, and where a command below says so, the same one run again
+resumes.
 """
 
 

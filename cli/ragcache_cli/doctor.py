@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,29 +27,29 @@ def doctor(
 ) -> None:
     """Probe a model's rotary layout, check reuse against stock full prefill, and measure what reuse changes.
 
-    Ends with exit code 2 and the reason if the model cannot be served, with 1 if recomputing everything is not full
-    prefill.
+    The last line is the verdict: whether the model works with ragcache, and in how many built-in questions reuse by the
+    default changes the first token. Ends with exit code 2 and the reason if the model cannot reuse KV, with 1 if
+    recomputing everything is not full prefill; `ingest --method full` may still have it answer by full prefill.
     """
-    findings = _examined(_loaded(model))
+    from ragcache.model.loading import BUNDLED, load_reader
+
+    findings = _examined(load_reader(model or BUNDLED))
     if as_json:
         say_json(findings)
     else:
         _show(findings)
     if not findings["full_recompute"]["passed"]:
-        note("recomputing everything does not give full prefill's logits: use --method full with this model")
+        note(
+            "recomputing everything does not give full prefill's logits; to have this model answer by it, run "
+            f"`ragcache ingest PATH… --model {quote(findings['model'])} --method full --index DIR` into a new index"
+        )
         raise typer.Exit(1)
 
 
-def _loaded(model: str | None) -> "Reader":
-    from ragcache.model.loading import BUNDLED, load_reader
-
-    return load_reader(model or BUNDLED)
-
-
 def _examined(reader: "Reader") -> dict[str, Any]:
-    from ragcache.doctor import check_full_recompute, dtype_slowdown, ladder, layer_groups
+    from ragcache.doctor import check_full_recompute, dtype_slowdown, judge, ladder, layer_groups
 
-    check = check_full_recompute(reader)
+    check, rungs = check_full_recompute(reader), ladder(reader)
     return {
         "model": reader.name,
         "architecture": type(reader.model).__name__,
@@ -60,7 +61,8 @@ def _examined(reader: "Reader") -> dict[str, Any]:
         "free_bytes": shutil.disk_usage(Path.cwd()).free,
         "layers": [asdict(group) for group in layer_groups(reader)],
         "full_recompute": {**asdict(check), "passed": check.passed},
-        "ladder": [asdict(rung) for rung in ladder(reader)],
+        "ladder": [{**asdict(rung), "same_token": not rung.changed} for rung in rungs],
+        "verdict": asdict(judge(check, rungs)),
     }
 
 
@@ -83,9 +85,10 @@ def _show(found: dict[str, Any]) -> None:
         f"{check['difference']:.1e}, allowed {check['tolerance']:.1e})"
     )
     table(
-        ("a small text, answered from", "KL to full prefill, first token", "same first token"),
-        [(r["name"], f"{r['kl']:.5f}", "yes" if r["same_token"] else "no") for r in found["ladder"]],
+        ("built-in questions, answered from", "KL to full prefill, first token", "another first token"),
+        [(r["name"], f"{r['kl']:.5f}", f"{r['changed']} of {r['questions']}") for r in found["ladder"]],
     )
+    say(found["verdict"]["words"])
 
 
 def _ranges(layers: Sequence[int]) -> str:

@@ -36,12 +36,13 @@ _LISTED = 5
 
 def ingest(
     paths: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(
-            metavar="PATH...",
-            help="Files and folders: txt, md, rst, html, pdf, docx, pptx, xlsx, csv, json, yaml, source code.",
+            metavar="[PATH...]",
+            help="Files and folders: txt, md, rst, html, pdf, docx, pptx, xlsx, csv, json, yaml, source code. Without "
+            "any, the documents that the index holds.",
         ),
-    ],
+    ] = None,
     index: IndexPath = DEFAULT_INDEX,
     model: Model = None,
     method: Methods = None,
@@ -67,17 +68,21 @@ def ingest(
     """Read documents, split them, and store each chunk's embedding and KV cache.
 
     Unchanged documents are left alone, changed ones replaced, deleted ones removed, even if all of a folder is gone. A
-    run that was stopped resumes. `ragcache documents remove` forgets a document whose file stays.
+    run that was stopped resumes. `ragcache documents remove` forgets a document whose file stays. With --method and no
+    PATH, an index makes what that method loads for every document it holds.
     """
     from tempfile import TemporaryDirectory
 
+    from ragcache.errors import InvalidArgument
     from ragcache.methods import find
 
     for name in method or ():
         find(name)  # before minutes are spent on loading a model
+    if not paths and chunk_tokens is not None:
+        raise InvalidArgument("--chunk-tokens splits documents anew; name their PATH too")
     with ExitStack() as stack:
         place = Path(stack.enter_context(TemporaryDirectory())) if dry_run else index
-        rag = stack.enter_context(opened(index, model, method, new=place))
+        rag = stack.enter_context(opened(index, model, method, new=place) if paths else held(index, model))
         if rag.model_note:
             note(rag.model_note)
         how: dict[str, Any] = {
@@ -85,11 +90,11 @@ def ingest(
         }  # fmt: skip
         if dry_run:
             with progress() as report:
-                plan = rag.plan(paths, **how, progress=report)
+                plan = rag.plan(paths, **how, progress=report) if paths else rag.pending(methods=method)
             say_json(asdict(plan)) if as_json else _show_plan(plan)
             _exit_unless(plan.complete or not strict)
             return
-        done = with_progress(rag, method, lambda bars: rag.ingest(paths, **how, prune=prune, progress=bars))
+        done = with_progress(rag, method, lambda bars: rag.ingest(paths or None, **how, prune=prune, progress=bars))
         found = _break_even(rag, measure=calibrate)
         tokens = None if found is None else found.tokens
         if as_json:
@@ -157,6 +162,13 @@ def opened(
         return RagCache.open(index, model=model, create=False)
     except EmptyIndex:
         return RagCache.open(new or index, model=model, method=methods[0] if methods else None)
+
+
+def held(index: Path, model: str | None) -> "RagCache":
+    """The index that is there."""
+    from ragcache.rag import RagCache
+
+    return RagCache.open(index, model=model, create=False)
 
 
 def _announcer(rag: "RagCache", methods: Sequence[str] | None) -> Callable[[str], None]:

@@ -15,12 +15,13 @@ from ragcache.encode import Encoder
 from ragcache.engine import Engine
 from ragcache.evaluate.company import Kind, company, documents
 from ragcache.evaluate.contenders import Contender
+from ragcache.evaluate.lending import Lent
 from ragcache.evaluate.metrics import exact_match, token_f1
 from ragcache.evaluate.packed import packed_weights
 from ragcache.evaluate.records import Record
 from ragcache.evaluate.tasks import Example
 from ragcache.index import Index
-from ragcache.methods import find
+from ragcache.methods import Method, find
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 from ragcache.report import Answer, CacheReport
@@ -125,19 +126,27 @@ def work(job: Job, reader: Reader, embedder: Embedder, progress: Progress) -> It
 
 
 def ask(
-    engine: Engine, task: str, asked: Asked, chunks: Sequence[Chunk], sampling: Sampling, *, together: bool = False
+    engine: Engine,
+    task: str,
+    asked: Asked,
+    chunks: Sequence[Chunk],
+    sampling: Sampling,
+    *,
+    together: bool = False,
+    lent: Lent | None = None,
 ) -> list[Record]:
     """One question, answered by each of its contenders; by full prefill anyway, which all are compared with.
 
     They take turns, so that times to the first token are their own; or all but full prefill answer `together`, in fewer
-    and larger forwards, and no times are entered.
+    and larger forwards, and no times are entered. KV of encodings that are `lent` is not the engine's.
     """
     example, likely = asked.example, _likely(engine.reader, asked.example)
 
     def answer(who: Contender, heard: Sequence[Heard]) -> Heard:
         drafts = [*(said.token_ids for said, _ in heard), *likely]
-        stream = engine.stream(
-            example.question, chunks, method=who.row(example), recompute=who.recompute, sampling=sampling, drafts=drafts
+        at, there = where(who.method, lent or {}, engine, chunks)
+        stream = at.stream(
+            example.question, there, method=who.row(example), recompute=who.recompute, sampling=sampling, drafts=drafts
         )
         return stream.answer, stream.logits
 
@@ -158,6 +167,11 @@ def ask(
         _record(key, task, example, who, heard[key][0], accepted, divergence(truth, heard[key][1]), timed=not together)
         for key, who in asked.turns
     ]
+
+
+def where(row: Method, lent: Lent, engine: Engine, chunks: Sequence[Chunk]) -> tuple[Engine, Sequence[Chunk]]:
+    """Who answers by a row over which chunks: whoever has the KV that it loads."""
+    return lent.get(row.encode.recipe if row.encode else "", (engine, chunks))
 
 
 def _likely(reader: Reader, example: Example) -> list[list[int]]:

@@ -81,11 +81,16 @@ def contenders(
 
 
 def in_turn(field: Sequence[Contender], number: int) -> list[Contender]:
-    """Who answers question `number`: everybody in rotating order, so that nobody is always first; of seeds only one."""
+    """Who answers question `number`; of several seeds only one.
+
+    The order rotates, and turns round with every other question: each is first, and before each other, equally often.
+    """
     seeds = list(dict.fromkeys(who.seed for who in field if isinstance(who.method.select, RandomTokens)))
     seed = seeds[number % len(seeds)] if seeds else 0
-    first = number % len(field)
-    turned = (*field[first:], *field[:first])
+    first = number // 2 % len(field)
+    turned = [*field[first:], *field[:first]]
+    if number % 2:
+        turned.reverse()
     return [who for who in turned if who.seed == seed or not isinstance(who.method.select, RandomTokens)]
 
 

@@ -8,14 +8,17 @@ from typing import Any
 
 from ragcache import methods
 from ragcache.chunks import Chunk
-from ragcache.errors import EmptyIndex, InvalidArgument
-from ragcache.evaluate.asking import Asked, Progress, ask
+from ragcache.errors import InvalidArgument
+from ragcache.evaluate.advice import lendable
+from ragcache.evaluate.asking import Asked, Progress, ask, where
 from ragcache.evaluate.contenders import Contender, in_turn
+from ragcache.evaluate.lending import lend
 from ragcache.evaluate.records import Journal, Record, digest
 from ragcache.evaluate.tasks import Example
 from ragcache.methods import Method
 from ragcache.model.decode import Sampling
 from ragcache.rag import RagCache
+from ragcache.remembered import nothing_in
 
 TASK = "questions"
 _FORM = '{"question": "...", "answers": ["..."], "chunks": ["chunk id"]}, the last two as you like'
@@ -71,7 +74,8 @@ def run(
     Parameters
     ----------
     rag : RagCache
-        The index. It is used as `ask` uses it: KV that is missing is made.
+        The index. It is used as `ask` uses it: KV that is missing is made. Of an encoding that it lacks altogether,
+        and that needs to know no other chunk, KV is made for the question and thrown away.
     questions : sequence of OwnQuestion
         What to ask.
     field : sequence of Contender
@@ -97,7 +101,8 @@ def run(
         If a question's chunks do not fit the reader.
     """
     for who in field:
-        rag.engine.check_encoding(who.method)
+        if not lendable(who.method):
+            rag.engine.check_encoding(who.method)
     sampling, keys = Sampling(max_new_tokens=max_new_tokens), list[str]()
     for number, question in enumerate(questions):
         chunks = _chunks(rag, question, top_k)
@@ -107,16 +112,29 @@ def run(
         keys += [key for key, _ in turns]
         left = tuple(turn for turn in turns if turn[0] not in journal.known)
         if left:
-            journal.add(ask(rag.engine, TASK, Asked(example, left), chunks, sampling))
+            journal.add(_answers(rag, Asked(example, left), chunks, sampling))
         progress("questions", number + 1, len(questions))
     return [journal.known[key] for key in keys]
+
+
+def _answers(rag: RagCache, asked: Asked, chunks: Sequence[Chunk], sampling: Sampling) -> list[Record]:
+    """One question's open answers; KV that the index lacks is lent to those who need it."""
+    rows = {who.method.encode: who.method for _, who in asked.turns}
+    held = rag.index.catalog.recipes()
+    lacking = [encoder for encoder, row in rows.items() if encoder and lendable(row) and encoder.recipe not in held]
+    with lend(rag.index, chunks, lacking) as lent:
+        for row in rows.values():  # a warm-up: the first to answer must not pay for what all of them need
+            engine, there = where(row, lent, rag.engine, chunks)
+            share = None if row.recompute is None else 0.0
+            engine.prefill(asked.example.question, there, method=row, recompute=share)
+        return ask(rag.engine, TASK, asked, chunks, sampling, lent=lent)
 
 
 def _chunks(rag: RagCache, question: OwnQuestion, top_k: int) -> list[Chunk]:
     if not question.chunks:
         found = rag.retrieve(question.question, top_k=top_k)
         if not found:
-            raise EmptyIndex(f"the index {rag.index.path} is empty; run `ragcache ingest PATH…` first")
+            raise nothing_in(rag.index.path)
         return found
     found = rag.index.chunks(question.chunks)
     if lacking := sorted(set(question.chunks) - {chunk.id for chunk in found}):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ragcache.lazy import Tensor
 
@@ -32,15 +32,21 @@ class Shape:
         outside = {id(p) for p in reader.model.get_input_embeddings().parameters()}
         outside |= {id(p) for p in head.parameters()} if head is not None else set()
         matrices = sum(p.numel() for p in reader.model.parameters() if p.ndim >= 2 and id(p) not in outside)
-        heads = config.num_attention_heads
-        head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
-        return cls(reader.layers, matrices // reader.layers, heads * head_dim, config.vocab_size * config.hidden_size)
+        configs = getattr(config, "per_layer_config", None) or [config]  # where layers differ, their mean
+        width = sum(_attention_width(one) for one in configs) // len(configs)
+        return cls(reader.layers, matrices // reader.layers, width, config.vocab_size * config.hidden_size)
 
     def forward(self, slots: Tensor, layers: int, *, logits: bool) -> float:
         """FLOPs of rows at `slots`, each seeing every slot up to its own, through `layers` layers."""
         visible = float(slots.double().sum()) + slots.numel()
         per_layer = 2.0 * self.linear * slots.numel() + 4.0 * self.attention * visible
         return layers * per_layer + (2.0 * self.head if logits else 0.0)
+
+
+def _attention_width(config: Any) -> int:
+    """Heads times their size."""
+    heads = config.num_attention_heads
+    return int(heads * (getattr(config, "head_dim", None) or config.hidden_size // heads))
 
 
 @dataclass

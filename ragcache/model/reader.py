@@ -52,12 +52,16 @@ class Reader:
         Moves keys in the layouts that the probe found.
     limit : int
         Most tokens of a prompt and its answer together.
+    refused : str
+        Why the model's KV cannot be reused; empty but for a `FallbackReader`.
 
     Raises
     ------
     UnsupportedModel
         If the model's KV cannot be moved; the message names the layer or feature.
     """
+
+    refused = ""
 
     def __init__(self, model: Any, tokenizer: Any, *, name: str = "", weights: str | None = None) -> None:
         self.model = model.eval()
@@ -70,14 +74,10 @@ class Reader:
         self._stack = _decoder_layers(model)
         self._kept: int | None = None
         self._given: dict[str, Any] = {"use_cache": True}
-        gate.check_config(model)
         self.layers = int(model.config.get_text_config().num_hidden_layers)
         self.limit = gate.length_limit(model)
         self._probe_tokens = gate.probe_tokens(model, tokenizer)
-        self.rotator = KeyRotator(self._probe())
-        if self.device.type == "cuda":  # what kernels there are is compiled and tried now, not while somebody waits
-            slots = torch.tensor([0, 2], device=self.device)
-            self.forward(self._probe_tokens, Positions(slots), self.buffer(3), ForwardPlan(Slots(slots), 3))
+        self.rotator = self._admit()
 
     @classmethod
     def load(cls, name: str, *, dtype: str = "auto", device: str | None = None, revision: str | None = None) -> Self:
@@ -358,18 +358,22 @@ class Reader:
             for config, own in zip(self._configs, before, strict=True):
                 config._attn_implementation = own
 
+    def _admit(self) -> KeyRotator:
+        """What moves the model's keys, if they can be moved."""
+        try:
+            gate.check_config(self.model)
+            rotator = KeyRotator(self._probe())
+        except UnsupportedModel as error:
+            raise gate.refusal(self.model, error.reason, self.name) from error
+        if self.device.type == "cuda":  # what kernels there are is compiled and tried now, not while somebody waits
+            slots = torch.tensor([0, 2], device=self.device)
+            self.forward(self._probe_tokens, Positions(slots), self.buffer(3), ForwardPlan(Slots(slots), 3))
+        return rotator
+
     def _probe(self) -> list[RopeLayout]:
         frequencies = gate.rotary_frequencies(self.model)
-        try:
-            layouts = rope.probe(
-                self._record, frequencies, limit=self.limit, tolerance=gate.tolerance(self.model.dtype)
-            )
-            self._given |= windows.handed_down(self.model, self._attention, self.limit)
-        except UnsupportedModel as error:
-            raise UnsupportedModel(
-                f"{self.name} ({type(self.model).__name__}) cannot reuse chunk KV: {error}. Use --method full, "
-                "or another model"
-            ) from error
+        layouts = rope.probe(self._record, frequencies, limit=self.limit, tolerance=gate.tolerance(self.model.dtype))
+        self._given |= windows.handed_down(self.model, self._attention, self.limit)
         return layouts
 
     def _record(self, position: int) -> list[tuple[Tensor, Tensor]]:

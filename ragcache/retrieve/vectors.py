@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ragcache.errors import IndexFormat, IndexMismatch, InvalidArgument
+from ragcache.errors import IndexFormat, IndexMismatch, InvalidArgument, ingest
 from ragcache.retrieve.needs import needs
 
 
@@ -127,7 +127,7 @@ class Vectors:
         if missing := [name for name in ids if name not in stored]:
             raise IndexFormat(
                 f"{self.path} has no vector for {len(missing)} of {len(ids)} chunks, {missing[0]} first; "
-                "run `ragcache refresh`."
+                f"run `{ingest(self.path.parent)}`."
             )
         return np.stack([stored[name] for name in ids]) if len(ids) else np.empty((0, 0), dtype=np.float32)
 
@@ -174,5 +174,5 @@ def _damaged(path: Path) -> Iterator[None]:
         yield
     except InternalError as error:
         raise IndexFormat(
-            f"{path} can't be read as a vector store ({error}); remove the index and run `ragcache ingest` again."
+            f"{path} can't be read as a vector store ({error}); remove the index and run `ragcache ingest PATH…` again."
         ) from error

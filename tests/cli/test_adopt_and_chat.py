@@ -120,6 +120,20 @@ def test_a_conversation_is_read_line_by_line(
     assert "3/3 chunks cached" in captured.err
 
 
+def test_an_interrupt_ends_a_conversation_and_promises_no_return(
+    run: Run, index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Engine, "prefill", interrupted)
+    monkeypatch.setattr("ragcache_cli.chat._lines", lambda: iter(["Who leads it?"]))
+    ended = run("chat", "--index", index)
+    assert ended.exit_code == 130
+    assert "resume" not in ended.stderr
+    assert "not kept" in ended.stderr
+
+
 def test_a_conversation_that_no_longer_fits_loses_its_oldest_turns(
     index: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,11 +1,15 @@
 """What each command prints, on a tiny random model with real documents, Chroma and embedder."""
 
 import json
+import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from typer.testing import Result
+
+from ragcache.rag import RagCache
 
 Run = Callable[..., Result]
 FIELDS = set("answer question model method recompute chunks tokens charged charged_flops ms compare".split())
@@ -188,3 +192,49 @@ def test_ingest_measures_once_how_long_a_context_must_be(
     answer = json.loads(run("ask", "Who leads it?", "--index", tmp_path / "index", "--top-k", 1, "--json").stdout)
     assert answer["method"] == "full"
     assert str(found) in answer["notes"][0]
+
+
+def advised(text: str) -> list[str]:
+    """The words of the command that a message says to run."""
+    (line,) = re.findall(r"run `ragcache ([^`]+)`", " ".join(text.split()))
+    return shlex.split(line)
+
+
+def test_another_method_s_error_names_a_command_that_works_as_it_stands(
+    run: Run, tmp_path: Path, documents: Path, checkpoint: Path
+) -> None:
+    at = ["--index", tmp_path / "an index"]
+    run("ingest", documents, *at, "--model", checkpoint)
+    asked_link0 = ("ask", "Who leads it?", *at, "--method", "link0", "--max-new-tokens", 2)
+    refused = run(*asked_link0)
+    assert refused.exit_code == 2
+    command = advised(refused.stderr)
+    assert "PATH" not in " ".join(command)
+    done = run(*command)
+    assert done.exit_code == 0, done.output
+    assert "3 unchanged" in done.stdout
+    assert "3 sink(tokens=4)" in done.stdout
+    assert run(*asked_link0).exit_code == 0
+
+
+def test_an_index_without_documents_or_none_at_all_says_what_to_ingest(
+    run: Run, tmp_path: Path, documents: Path, checkpoint: Path
+) -> None:
+    nowhere = run("ingest", "--index", tmp_path / "index", "--method", "link0")
+    assert nowhere.exit_code == 2
+    assert advised(nowhere.stderr) == ["ingest", "PATH…", "--index", str(tmp_path / "index")]
+    assert not (tmp_path / "index").exists()
+    with RagCache.open(tmp_path / "index", model=str(checkpoint)):
+        pass
+    empty = run("ingest", "--index", tmp_path / "index", "--method", "link0")
+    assert empty.exit_code == 2
+    assert "is empty" in empty.stderr
+    wrong = run("ingest", "--index", tmp_path / "index", "--chunk-tokens", 30)
+    assert wrong.exit_code == 2
+    assert "PATH" in wrong.stderr
+
+
+def test_what_another_method_would_cost_is_priced_without_paths(run: Run, index: Path) -> None:
+    plan = json.loads(run("ingest", "--index", index, "--method", "link0", "--dry-run", "--json").stdout)
+    assert (plan["documents"], plan["chunks"]) == (3, 3)
+    assert plan["bytes"] > 0

@@ -11,10 +11,12 @@ from ragcache_cli import doctor as commands
 from typer.testing import Result
 
 from ragcache import doctor
+from ragcache.engine import Engine
+from ragcache.methods import DEFAULT_METHOD, METHODS
 from ragcache.model.reader import Reader
 
 Run = Callable[..., Result]
-NOISE, RAW, FUSED, MENDED = range(4)
+DEFAULT, NOISE, RAW, FUSED, MENDED = range(5)
 
 
 @pytest.mark.parametrize("name", ["llama", "qwen2", "mistral-sliding", "gemma3", "phi3-partial"])
@@ -53,9 +55,42 @@ def test_a_logit_that_is_no_number_does_not_pass() -> None:
 def test_reuse_costs_more_than_rounding(readers: Callable[[str], Reader]) -> None:
     rungs = doctor.ladder(readers("llama"))
     assert rungs[NOISE].kl < 1e-6
-    assert rungs[NOISE].same_token
+    assert rungs[NOISE].changed == 0
     assert rungs[RAW].kl > 1e-4
+    assert {rung.questions for rung in rungs} == {8}
     assert rungs[MENDED].kl > rungs[NOISE].kl
+
+
+def test_the_default_is_measured_first_and_as_the_engine_answers_by_default(
+    readers: Callable[[str], Reader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    prefill = Engine.prefill
+
+    def noted(self: Engine, *arguments: object, **options: object) -> object:
+        made = prefill(self, *arguments, **options)  # type: ignore[arg-type]
+        asked.append(made.report)
+        return made
+
+    monkeypatch.setattr(Engine, "prefill", noted)
+    rungs = doctor.ladder(readers("llama"))
+    assert rungs[DEFAULT].name == f"the default, {DEFAULT_METHOD}"
+    assert rungs[DEFAULT].kl > rungs[NOISE].kl
+    own = [report for report in asked if report.method == DEFAULT_METHOD]
+    assert len(own) == 8
+    assert {report.recompute for report in own} == {METHODS[DEFAULT_METHOD].recompute}
+    states = [chunk.cache for report in own for chunk in report.chunks]
+    assert states.count("hit") > 0.8 * len(states), "what is exact shows nothing of reuse"
+    assert "miss" not in states
+
+
+@pytest.mark.parametrize(("changed", "rounding"), [(0, 0), (3, 0), (3, 2)])
+def test_the_verdict_counts_first_tokens_that_reuse_by_the_default_changes(changed: int, rounding: int) -> None:
+    rungs = [doctor.Rung("default", 0.1, changed, 8), doctor.Rung("noise", 0.0, rounding, 8)]
+    found = doctor.judge(doctor.FullRecompute(0.0, 1e-4), rungs)
+    assert (found.works, found.changed, found.questions) == (True, changed, 8)
+    assert f"changes the first token in {changed} of 8 built-in questions" in found.words
+    assert ("rounding alone in 2" in found.words) == (rounding > 0)
 
 
 @pytest.mark.parametrize("factor", [0.5, 1.0, 5.0])
@@ -89,8 +124,14 @@ def test_the_command_reports_what_the_checks_found(run: Run, checkpoint: Path) -
     found = json.loads(done.stdout)
     assert found["full_recompute"]["passed"]
     assert (found["limit"], found["dtype"]) == (2048, "float32")
-    assert len(found["ladder"]) == 4
+    assert len(found["ladder"]) == 5
+    changed = found["ladder"][DEFAULT]["changed"]
+    assert (found["verdict"]["works"], found["verdict"]["changed"]) == (True, changed)
     shown = run("doctor", "--model", checkpoint).stdout
+    assert shown.strip().splitlines()[-1] == (
+        "this model works with ragcache; reuse by the default changes the first token in "
+        f"{changed} of 8 built-in questions"
+    )
     assert "0-3" in shown
     assert "raw KV" in shown
 
@@ -100,6 +141,7 @@ def test_a_failed_check_ends_with_exit_code_1(run: Run, checkpoint: Path, monkey
     done = run("doctor", "--model", checkpoint)
     assert done.exit_code == 1
     assert "--method full" in done.stderr
+    assert "does not work with ragcache" in done.stdout
 
 
 def test_a_refused_model_ends_with_exit_code_2_and_the_reason(run: Run, tmp_path: Path) -> None:

@@ -182,7 +182,7 @@ def test_old_kv_without_the_extras_is_passed_over_and_says_how_to_renew_it(old: 
     (chunk,) = engine.index.chunks([names[3]])
     found = engine.index.load(chunk, Fused(2), None)
     assert found.kv is None
-    assert "`ragcache ingest`" in found.reason
+    assert f"`ragcache ingest --method NAME --index {engine.index.path}`" in found.reason
 
 
 def test_ingestion_makes_old_kv_anew_and_looks_only_once(

@@ -73,13 +73,16 @@ def test_own_questions_are_asked_by_every_method_that_the_index_serves(
     assert result.exit_code == 0, result.output
     content = json.loads(result.stdout)
     assert [row["method"] for row in content["rows"]] == ["full", "naive", "random", "epic", "cacheblend", "prophetkv"]
+    assert {name for one in content["meta"]["left_out"] for name in one["methods"]} == {
+        "auto", "prefix", "link0", "fusionrag"
+    }  # fmt: skip
     full = content["rows"][0]
     assert (full["n"], full["score"], full["agreement"]) == (3, pytest.approx(2 / 3), 1.0)  # nobody is Mara Voss here
     assert content["meta"]["recommendation"]["words"]
     before = out.with_suffix(".jsonl").read_text()
     shown = own(asked_of, out)
     assert out.with_suffix(".jsonl").read_text() == before  # nothing was asked twice
-    assert shown.stdout.strip().splitlines()[-1].startswith("Use ")
+    assert shown.stdout.strip().splitlines()[-1].startswith("3 questions are too few to tell")
 
 
 def test_named_chunks_are_read_instead_of_what_is_retrieved(asked_of: tuple[Path, Path], tmp_path: Path) -> None:

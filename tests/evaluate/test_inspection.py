@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -265,13 +266,36 @@ def test_inspect_a_question_of_ones_own_index(checkpoint: Path, tmp_path: Path) 
     with RagCache.open(tmp_path / "index", model=str(checkpoint)) as rag:
         rag.ingest(folder, methods=["naive"])
     options = ["--index", tmp_path / "index", "--max-new-tokens", 2, "--out", tmp_path / "page.html"]
-    shown = run("Who leads the Tide project?", *options)
+    shown = run("Who leads the Tide project?", "--method", "prophetkv", *options)
     assert shown.exit_code == 0, shown.output
     text = (tmp_path / "page.html").read_text()
     assert "a.txt" in text
     assert "cacheblend 0.2" in text
     assert "fusionrag" not in shown.stdout  # the index holds no KV for it
-    assert run("Who?", "--others", "fusionrag", *options).exit_code == 2
+    assert run("Who?", "--method", "naive", "--others", "fusionrag", *options).exit_code == 2
+
+
+def test_inspect_a_default_index_by_its_own_method_and_by_another_as_the_error_advises(
+    checkpoint: Path, tmp_path: Path
+) -> None:
+    folder, index = tmp_path / "documents", tmp_path / "index"
+    folder.mkdir()
+    for name, text in {"a": "The Tide project is led by Mara Voss.", "b": "The mill grinds rye."}.items():
+        (folder / f"{name}.txt").write_text(text)
+    with RagCache.open(index, model=str(checkpoint)) as rag:
+        rag.ingest(folder)
+    options = ["--index", index, "--max-new-tokens", 2, "--out", tmp_path / "page.html"]
+    shown = run("Who leads the Tide project?", *options, "--json")
+    assert shown.exit_code == 0, shown.output
+    found = json.loads(shown.stdout)
+    assert [(one["method"], one["recompute"]) for one in found["choices"]] == [("auto", 0.0), ("in-document", 0.15)]
+    assert found["layers"][2]["key_naive"] > 0
+    assert run("Who leads the Tide project?", *options, "--recompute", 0.5).exit_code == 0
+    refused = run("Who leads the Tide project?", "--method", "prophetkv", *options)
+    assert refused.exit_code == 2
+    (command,) = re.findall("run `ragcache (.*?)`", refused.stderr)
+    assert CliRunner().invoke(app, shlex.split(command)).exit_code == 0
+    assert run("Who leads the Tide project?", "--method", "prophetkv", *options).exit_code == 0
 
 
 @pytest.mark.parametrize(
