@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from ragcache.chunks import Chunk, Loaded, chunk_id, chunk_of, document_id, loose_id
 from ragcache.encode import Encoder, LeftContext
-from ragcache.encode.batches import batches, capacity, weight
+from ragcache.encode.batches import batches, capacity
 from ragcache.encode.shelf import Shelf, displaced, lacking_extras
 from ragcache.errors import CorruptBlob, IndexMismatch, InvalidArgument
 from ragcache.model.buffer import ChunkKV
@@ -193,24 +193,26 @@ class Index:
         """
         if encoder.before is not None:
             yield from self.encode(encoder.before)
+        self._renew(encoder)
         shelf = self._shelf(encoder, neighbours)
-        rows, waiting = self.missing(encoder), 0
-        while len(rows) != waiting:  # those left wait for others' KV; at last all are made, or none can be
-            waiting, done = len(rows), set[str]()
-            for made in self._encoded(rows, encoder, shelf):
-                done |= set(made)
-                yield from made
-            rows = [row for row in rows if row.id not in done]
+        lacking = (self.catalog.missing(encoder.recipe, name) for name in self.catalog.lacking(encoder.recipe))
+        for batch in batches(lacking, lambda row: encoder.left(row.id, shelf), capacity(self.reader.device)):
+            self.encode_batch(encoder, batch)
+            yield from (row.id for row, _ in batch)
+            shelf.turn()
+
+    def encode_batch(self, encoder: Encoder, batch: Sequence[tuple[ChunkRow, LeftContext]]) -> None:
+        """Make and store the KV of a few chunks behind their left contexts, in one forward."""
+        twins = {row.id: twin for row, left in batch if (twin := self._twin(row, encoder, left))}
+        new = [(row, left) for row, left in batch if row.id not in twins]
+        todo = [(Segment(row.token_ids, row.text, row.id), left) for row, left in new]
+        made = zip(new, encoder.encode(self.reader, todo) if todo else (), strict=True)
+        stored = [self._stored(row.id, encoder, kv, left) for (row, left), kv in made]
+        self._enter([*twins.values(), *stored])
 
     def missing(self, encoder: Encoder) -> list[ChunkRow]:
-        """Chunks whose KV `encode` would make; what an older version made without the encoder's extras is dropped.
-
-        Extras live in the blobs, so every blob is read, but only once for each encoding and what it stores.
-        """
-        complete = self.catalog.setting(_COMPLETE, {})
-        if not set(encoder.extras) <= set(complete.get(encoder.recipe, ())):
-            self._forget(list(self._incomplete(encoder)))
-            self.catalog.set_setting(_COMPLETE, {**complete, encoder.recipe: list(encoder.extras)})
+        """Chunks whose KV `encode` would make; what an older version made without the encoder's extras is dropped."""
+        self._renew(encoder)
         return self.catalog.missing(encoder.recipe)
 
     def make(self, chunk: Chunk, encoder: Encoder) -> ChunkKV:
@@ -280,18 +282,6 @@ class Index:
                 "ask with that model, or ingest into another --index"
             )
 
-    def _encoded(self, rows: Sequence[ChunkRow], encoder: Encoder, shelf: Shelf) -> Iterator[list[str]]:
-        """Make the KV of those chunks whose left context is there, batch by batch."""
-        behind = ((row, left) for row in rows if (left := encoder.left(row.id, shelf)) is not None)
-        for batch in batches(behind, lambda one: weight(len(one[0].token_ids), one[1]), capacity(self.reader.device)):
-            twins = {row.id: twin for row, left in batch if (twin := self._twin(row, encoder, left))}
-            new = [(row, left) for row, left in batch if row.id not in twins]
-            todo = [(Segment(row.token_ids, row.text, row.id), left) for row, left in new]
-            made = zip(new, encoder.encode(self.reader, todo) if todo else (), strict=True)
-            stored = [self._stored(row.id, encoder, kv, left) for (row, left), kv in made]
-            self._enter([*twins.values(), *stored])
-            yield [row.id for row, _ in batch]
-
     def _enter(self, rows: Sequence[EncodingRow]) -> None:
         """Enter KV that is stored; what was made of text that is gone meanwhile goes, too."""
         with self.writing:
@@ -334,6 +324,16 @@ class Index:
         if rest:
             self.catalog.put_encoding(*rest)
         self._forget([key for key in freed if not self.catalog.referenced(key)])
+
+    def _renew(self, encoder: Encoder) -> None:
+        """Drop what an older version made without the encoder's extras.
+
+        Extras live in the blobs, so every blob is read, but only once for each encoding and what it stores.
+        """
+        complete = self.catalog.setting(_COMPLETE, {})
+        if not set(encoder.extras) <= set(complete.get(encoder.recipe, ())):
+            self._forget(list(self._incomplete(encoder)))
+            self.catalog.set_setting(_COMPLETE, {**complete, encoder.recipe: list(encoder.extras)})
 
     def _incomplete(self, encoder: Encoder) -> Iterator[str]:
         """Keys of an encoder's KV that lacks one of its extras."""

@@ -40,6 +40,7 @@ _HEADER_BYTES = 100
 
 #: In a query: any number of values in one parameter, as a JSON list.
 LISTED = "(SELECT value FROM json_each(?))"
+_LACKS = "NOT EXISTS (SELECT 1 FROM encodings WHERE chunk = chunks.id AND recipe = ?)"
 _EDITION = "edition"
 _NEXT_EDITION = (
     f"INSERT INTO settings VALUES ('{_EDITION}', '1') ON CONFLICT (name) DO UPDATE SET "
@@ -181,12 +182,15 @@ class Catalog:
         """Tell how often documents were put or removed, by whomever: another number, other chunks."""
         return int(self.setting(_EDITION, 0))
 
-    def missing(self, recipe: str) -> list[ChunkRow]:
-        """List the chunks that have no encoding by a recipe, by document and in reading order."""
-        return self._chunks(
-            "WHERE id NOT IN (SELECT chunk FROM encodings WHERE recipe = ?) ORDER BY document, ordinal",
-            recipe,
-        )
+    def missing(self, recipe: str, document: str | None = None) -> list[ChunkRow]:
+        """List the chunks, of one document or of all, without an encoding by a recipe, in reading order."""
+        condition, values = ("", ()) if document is None else ("document = ? AND", (document,))
+        return self._chunks(f"WHERE {condition} {_LACKS} ORDER BY document, ordinal", *values, recipe)
+
+    def lacking(self, recipe: str) -> dict[str, int]:
+        """Count the chunks without an encoding by a recipe, by document; those that lack none are left out."""
+        query = f"SELECT document, COUNT(*) FROM chunks WHERE {_LACKS} GROUP BY document ORDER BY document"
+        return dict(self.read(query, recipe))
 
     def put_encoding(self, *rows: EncodingRow) -> None:
         """Record blobs that are already stored; the same chunk, recipe and key replace their row.
