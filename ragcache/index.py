@@ -193,10 +193,9 @@ class Index:
         """
         if encoder.before is not None:
             yield from self.encode(encoder.before)
-        self._renew(encoder)
         shelf = self._shelf(encoder, neighbours)
-        lacking = (self.catalog.missing(encoder.recipe, name) for name in self.catalog.lacking(encoder.recipe))
-        for batch in batches(lacking, lambda row: encoder.left(row.id, shelf), capacity(self.reader.device)):
+        todo = (self.catalog.missing(encoder.recipe, document) for document in self.lacking(encoder))
+        for batch in batches(todo, lambda row: encoder.left(row.id, shelf), capacity(self.reader.device)):
             self.encode_batch(encoder, batch)
             yield from (row.id for row, _ in batch)
             shelf.turn()
@@ -214,6 +213,11 @@ class Index:
         """Chunks whose KV `encode` would make; what an older version made without the encoder's extras is dropped."""
         self._renew(encoder)
         return self.catalog.missing(encoder.recipe)
+
+    def lacking(self, encoder: Encoder) -> dict[str, int]:
+        """The same, counted, by document."""
+        self._renew(encoder)
+        return self.catalog.lacking(encoder.recipe)
 
     def make(self, chunk: Chunk, encoder: Encoder) -> ChunkKV:
         """A chunk's KV, computed now; stored too where the chunk is one of the index's.
@@ -244,8 +248,10 @@ class Index:
         before : tuple of str or None
             Keys of everything in front where all of it is exact; None otherwise.
         """
+        recipes = [encoder.recipe, *([encoder.before.recipe] if encoder.before else [])]
+        rows = [row for recipe in recipes for row in self.catalog.encodings(chunk.id, recipe)]
         reason = ""
-        for row in self._candidates(chunk.id, encoder, before):
+        for row in sorted(rows, key=lambda row: row.left != before):  # what is exact here comes first
             exact = row.left == before
             if encoder.exact_only and not exact:
                 reason = "what stands in front of it is not what its KV was made behind"
@@ -258,12 +264,6 @@ class Index:
             else:
                 return replace(found, reason=f"{found.reason}; {reason}") if reason else found
         return Loaded(None, "", reason or f"no {encoder.recipe} KV was made for it")
-
-    def _candidates(self, chunk: str, encoder: Encoder, before: tuple[str, ...] | None) -> list[EncodingRow]:
-        """What may serve, best first: what is exact here, the encoding itself, the one it builds on."""
-        recipes = [encoder.recipe, *([encoder.before.recipe] if encoder.before else [])]
-        rows = [row for recipe in recipes for row in self.catalog.encodings(chunk, recipe)]
-        return sorted(rows, key=lambda row: row.left != before)
 
     # -- inside
 

@@ -1,14 +1,16 @@
 """Ingestion: documents to chunks to KV to vectors, resumable at every step.
 
-Order: catalogue rows, pass-A KV, vectors, then what needs neighbours. A vector is written only for a chunk whose KV is
-there, so it never points at nothing; whatever a killed run left undone is found by comparing the three and done again.
+Order: catalogue rows, KV and with it the vectors, then the KV of what needs neighbours. A chunk's vector is written
+within seconds of its KV and never before it, so what was ingested when a run is stopped can be asked about, and no vector
+points at nothing; whatever was left undone is found by comparing the three and done by the next run.
 """
 
 import hashlib
-import time
+import math
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic, perf_counter
 
 import torch
 
@@ -35,7 +37,7 @@ from ragcache.retrieve import (
 Progress = Callable[[str, int, int], None]
 
 _MARKDOWN = ("md", "markdown")
-_EMBED_BATCH = 64
+_EMBED_BATCH, _EMBED_SECONDS = 64, 2.0  # chunks are embedded so many at once, or what there is after so long
 _PROBE_TOKENS = 128
 _EMBEDDED = "embedded_edition"  # setting: of the chunks that the vectors are of
 
@@ -85,9 +87,9 @@ class Ingestion:
         UnreadableDocument
             If not one of the documents could be read.
         """
-        began = time.perf_counter()
+        began = perf_counter()
         changes = self._documents(paths)
-        encoded = self.encode(encoders)
+        encoded = self.encode(encoders, _Arrivals(self))
         self.embed()
         stats = self.index.catalog.stats()
         return IngestReport(
@@ -98,33 +100,49 @@ class Ingestion:
             stats["chunks"],
             encoded,
             stats["bytes"],
-            time.perf_counter() - began,
+            perf_counter() - began,
             tuple(str(path) for path in skipped(paths)),
             tuple(changes.errors),
         )
 
-    def encode(self, encoders: Sequence[Encoder]) -> dict[str, int]:
-        """Make what is missing of encodings; how many chunks' of each. Vectors come first where chunks are fused."""
+    def encode(
+        self, encoders: Sequence[Encoder], made: Callable[[Sequence[str]], None] = lambda chunks: None
+    ) -> dict[str, int]:
+        """Make what is missing of encodings; how many chunks' of each. Vectors come first where chunks are fused.
+
+        Parameters
+        ----------
+        encoders : sequence of Encoder
+            What they build on is made too.
+        made : callable
+            Told the ids of chunks whose KV is there, soon after it is.
+        """
         ordered = _with_bases(encoders)
-        encoded = self._encode([encoder for encoder in ordered if encoder.before is None])
+        encoded = self._encode([encoder for encoder in ordered if encoder.before is None], made)
         if fused := [encoder for encoder in ordered if encoder.before is not None]:
             self.embed()
-            encoded |= self._encode(fused)
+            encoded |= self._encode(fused, made)
         return encoded
 
     def embed(self, documents: Container[str] | None = None) -> None:
         """Bring the vectors in line with the chunks: of some documents, by id, or of all; none outlives its chunk."""
+        catalog = self.index.catalog
         with self.index.writing:  # no chunk comes or goes meanwhile
-            chunks = self.index.catalog.all_chunks()
+            edition, chunks = catalog.edition(), catalog.places()
             stored = set(self.vectors.ids())
-            self.vectors.delete(sorted(stored - {chunk.id for chunk in chunks}))
-            wanted = [chunk for chunk in chunks if documents is None or chunk.document in documents]
-            missing = [chunk for chunk in wanted if chunk.id not in stored]
-            for first in range(0, len(missing), _EMBED_BATCH):
-                batch = missing[first : first + _EMBED_BATCH]
-                self.vectors.upsert([one.id for one in batch], self.embedder.embed([one.text for one in batch]))
-                self.progress("embed", first + len(batch), len(missing))
-            self.index.catalog.set_setting(_EMBEDDED, self.index.catalog.edition())
+            self.vectors.delete(sorted(stored - {chunk for chunk, _ in chunks}))
+        wanted = [chunk for chunk, document in chunks if documents is None or document in documents]
+        missing = [chunk for chunk in wanted if chunk not in stored]
+        for first in range(0, len(missing), _EMBED_BATCH):
+            self.embed_chunks(missing[first : first + _EMBED_BATCH])
+            self.progress("embed", min(first + _EMBED_BATCH, len(missing)), len(missing))
+        catalog.set_setting(_EMBEDDED, edition)
+
+    def embed_chunks(self, ids: Sequence[str]) -> None:
+        """Embed a few chunks; those that are gone are passed over."""
+        with self.index.writing:
+            chunks = self.index.catalog.chunks(ids)
+            self.vectors.upsert([one.id for one in chunks], self.embedder.embed([one.text for one in chunks]))
 
     def follow(self) -> None:
         """Embed what other programs' vector stores have brought since; files wait for their ingestion to be resumed."""
@@ -225,15 +243,17 @@ class Ingestion:
         if row is not None:
             self.vectors.delete([chunk.id for chunk in self.index.catalog.chunks_of(row.id)])
 
-    def _encode(self, encoders: Sequence[Encoder]) -> dict[str, int]:
+    def _encode(self, encoders: Sequence[Encoder], made: Callable[[Sequence[str]], None]) -> dict[str, int]:
         encoded: dict[str, int] = {}
         for encoder in encoders:
-            todo = len(self.index.missing(encoder))
+            made(self.index.catalog.encoded(encoder.recipe))  # a run that was killed may have said nothing of them
+            todo = sum(self.index.lacking(encoder).values())
             if not todo:
                 continue
             self.progress(f"encode {encoder.recipe}", 0, todo)
             find_neighbours = _Neighbours(self.index, self.vectors)
-            for done, _ in enumerate(self.index.encode(encoder, neighbours=find_neighbours)):
+            for done, chunk in enumerate(self.index.encode(encoder, neighbours=find_neighbours)):
+                made([chunk])
                 self.progress(f"encode {encoder.recipe}", done + 1, todo)
             encoded[encoder.recipe] = todo
         return encoded
@@ -251,10 +271,32 @@ class Ingestion:
         reader = self.index.reader
         ids = [5] * _PROBE_TOKENS
         reader.encode(ids)
-        began = time.perf_counter()
+        began = perf_counter()
         reader.encode(ids)
-        taken = time.perf_counter() - began
+        taken = perf_counter() - began
         return Shape.of(reader).forward(torch.arange(_PROBE_TOKENS), reader.layers, logits=False) / taken
+
+
+class _Arrivals:
+    """Embeds chunks soon after their KV is there: many at once, and the first at once."""
+
+    def __init__(self, work: Ingestion) -> None:
+        self._work = work
+        self._known = set(work.vectors.ids())
+        self._waiting: list[str] = []
+        self._embedded = -math.inf  # when
+
+    def __call__(self, chunks: Sequence[str]) -> None:
+        new = [chunk for chunk in chunks if chunk not in self._known]
+        self._known.update(new)
+        self._waiting += new
+        while len(self._waiting) >= _EMBED_BATCH or (self._waiting and self._overdue()):
+            batch, self._waiting = self._waiting[:_EMBED_BATCH], self._waiting[_EMBED_BATCH:]
+            self._work.embed_chunks(batch)
+            self._embedded = monotonic()
+
+    def _overdue(self) -> bool:
+        return monotonic() - self._embedded >= _EMBED_SECONDS
 
 
 class _Neighbours:

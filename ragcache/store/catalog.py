@@ -174,6 +174,10 @@ class Catalog:
         """List every chunk, by document and in reading order."""
         return self._chunks("ORDER BY document, ordinal")
 
+    def places(self) -> list[tuple[str, str]]:
+        """List every chunk's id and its document's, by document and in reading order."""
+        return [(id, document) for id, document in self.read("SELECT id, document FROM chunks ORDER BY document, ordinal")]
+
     def texts(self) -> list[tuple[str, str]]:
         """List every chunk's id and text, by document and in reading order."""
         return [(id, text) for id, text in self.read("SELECT id, text FROM chunks ORDER BY document, ordinal")]
@@ -191,6 +195,10 @@ class Catalog:
         """Count the chunks without an encoding by a recipe, by document; those that lack none are left out."""
         query = f"SELECT document, COUNT(*) FROM chunks WHERE {_LACKS} GROUP BY document ORDER BY document"
         return dict(self.read(query, recipe))
+
+    def encoded(self, recipe: str) -> list[str]:
+        """List the ids of the chunks that have an encoding by a recipe."""
+        return [chunk for (chunk,) in self.read("SELECT DISTINCT chunk FROM encodings WHERE recipe = ?", recipe)]
 
     def put_encoding(self, *rows: EncodingRow) -> None:
         """Record blobs that are already stored; the same chunk, recipe and key replace their row.
