@@ -1,24 +1,22 @@
 """Ingestion: documents to chunks to KV to vectors, resumable at every step.
 
 Order: catalogue rows, KV and with it the vectors, then the KV of what needs neighbours. A chunk's vector is written
-within seconds of its KV and never before it, so what was ingested when a run is stopped can be asked about, and no vector
-points at nothing; whatever was left undone is found by comparing the three and done by the next run.
+within seconds of its KV and never before it, so that what was made before a run was stopped can be asked about, and no
+vector points at nothing; whatever was left undone is found by comparing the three and done by the next run.
 """
 
 import hashlib
 import math
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic, perf_counter
 
-import torch
-
 from ragcache.collection import COLLECTION
-from ragcache.encode import Encoder, InDocument
+from ragcache.encode import Encoder
 from ragcache.errors import InvalidArgument, UnreadableDocument
 from ragcache.index import Index
-from ragcache.model.cost import Shape
+from ragcache.pricing import Pricing
 from ragcache.report import IngestPlan, IngestReport
 from ragcache.retrieve import (
     Document,
@@ -32,13 +30,13 @@ from ragcache.retrieve import (
     neighbours,
     skipped,
 )
+from ragcache.store import DocumentRow
 
 #: Called with a stage's name, how much of it is done, and how much there is.
 Progress = Callable[[str, int, int], None]
 
 _MARKDOWN = ("md", "markdown")
 _EMBED_BATCH, _EMBED_SECONDS = 64, 2.0  # chunks are embedded so many at once, or what there is after so long
-_PROBE_TOKENS = 128
 _EMBEDDED = "embedded_edition"  # setting: of the chunks that the vectors are of
 
 
@@ -152,59 +150,33 @@ class Ingestion:
 
     def plan(self, paths: Sequence[str | Path], encoders: Sequence[Encoder], top_k: int) -> IngestPlan:
         """What that would cost, nothing written: chunks, bytes, seconds, and questions until it pays off."""
-        splitter, files = self._splitter(), find(paths)
-        lengths: list[int] = []
-        unread = 0
+        began, splitter, files = perf_counter(), self._splitter(), find(paths)
+        known, pricing = self._known(), Pricing(self.index, self.vectors, self.embedder)
         for done, path in enumerate(files):
             self.progress("read", done, len(files))
+            row = known.get(str(path))
+            if row is not None and self._unchanged(row, path):
+                continue
             try:
                 pieces = _pieces(load(path), splitter)
             except UnreadableDocument:
-                unread += 1  # the ingestion itself will say why
-                continue
-            lengths += [len(self.index.template.chunk(piece.text, "").token_ids) for piece in pieces]
+                continue  # the ingestion itself will say why
+            pricing.add([piece.text for piece in pieces], row)
         self.progress("read", len(files), len(files))
-        todo = [(encoder, lengths) for encoder in _with_bases(encoders)]
-        return self._priced(len(files) - unread, todo, top_k, tuple(str(path) for path in skipped(paths)))
+        reading = perf_counter() - began
+        plan = pricing.plan(_with_bases(encoders), top_k, self.progress)
+        return replace(plan, seconds=reading + plan.seconds, skipped=tuple(str(path) for path in skipped(paths)))
 
     def pending(self, encoders: Sequence[Encoder], top_k: int) -> IngestPlan:
         """What is still to be encoded of the documents that the index holds already."""
-        missing = [(encoder, self.index.missing(encoder)) for encoder in _with_bases(encoders)]
-        todo = [(encoder, [len(row.token_ids) for row in rows]) for encoder, rows in missing]
-        return self._priced(len({row.document for _, rows in missing for row in rows}), todo, top_k, ())
-
-    def _priced(
-        self, documents: int, todo: Sequence[tuple[Encoder, Sequence[int]]], top_k: int, left_out: tuple[str, ...]
-    ) -> IngestPlan:
-        """A plan for chunks of some lengths, per encoder; FLOPs counted, FLOP/s measured on one short prefill."""
-        reader, shape = self.index.reader, Shape.of(self.index.reader)
-        most = max((lengths for _, lengths in todo), key=len, default=[])
-        prefix, mean = len(self.index.prefix_segment), sum(most) / max(len(most), 1)
-        flops = sum(
-            shape.forward(torch.arange(start, start + length), reader.layers, logits=False)
-            for encoder, lengths in todo
-            for start in [prefix + round(_in_front(encoder, mean, sum(lengths) / max(documents, 1)))]
-            for length in lengths
-        )
-        question = shape.forward(torch.arange(prefix + round(mean * top_k)), reader.layers, logits=True)
-        return IngestPlan(
-            documents=documents,
-            chunks=len(most),
-            tokens=sum(most),
-            bytes_per_token=reader.bytes_per_token,
-            bytes=reader.bytes_per_token * sum(sum(lengths) for _, lengths in todo),
-            seconds=flops / self._flops_per_second() if flops else 0.0,
-            break_even_questions=flops / question if question else 0.0,
-            skipped=left_out,
-        )
+        return Pricing(self.index, self.vectors, self.embedder).plan(_with_bases(encoders), top_k, self.progress)
 
     def _documents(self, paths: Sequence[str | Path]) -> _Changes:
-        changes, splitter, files = _Changes(), self._splitter(), find(paths)
-        known = {row.source: row for row in self.index.catalog.documents() if COLLECTION not in row.metadata}
+        changes, splitter, files, known = _Changes(), self._splitter(), find(paths), self._known()
         for done, path in enumerate(files):
             self.progress("documents", done, len(files))
             row = known.get(str(path))
-            if row and row.digest == _digest(path) and row.metadata.get("chunk_tokens") == self.chunk_tokens:
+            if row is not None and self._unchanged(row, path):
                 changes.unchanged += 1
                 continue
             try:
@@ -222,6 +194,13 @@ class Ingestion:
             self._remove(source)
         changes.removed = len(gone)
         return changes
+
+    def _known(self) -> dict[str, DocumentRow]:
+        """Documents that came from files, by path."""
+        return {row.source: row for row in self.index.catalog.documents() if COLLECTION not in row.metadata}
+
+    def _unchanged(self, row: DocumentRow, path: Path) -> bool:
+        return row.digest == _digest(path) and row.metadata.get("chunk_tokens") == self.chunk_tokens
 
     def _put(self, path: Path, splitter: Splitter) -> None:
         document = load(path)
@@ -265,16 +244,6 @@ class Ingestion:
             raise InvalidArgument(f"chunk_tokens is {self.chunk_tokens}; a chunk's end alone takes {end}")
         reader = Limit(lambda text: len(self.index.template.plain(text)), self.chunk_tokens - end, "the reader")
         return Splitter([reader, Limit(self.embedder.count, self.embedder.max_tokens, "the embedder")])
-
-    def _flops_per_second(self) -> float:
-        """Measured on one short prefill, after a warm-up."""
-        reader = self.index.reader
-        ids = [5] * _PROBE_TOKENS
-        reader.encode(ids)
-        began = perf_counter()
-        reader.encode(ids)
-        taken = perf_counter() - began
-        return Shape.of(reader).forward(torch.arange(_PROBE_TOKENS), reader.layers, logits=False) / taken
 
 
 class _Arrivals:
@@ -329,13 +298,6 @@ def _with_bases(encoders: Sequence[Encoder]) -> list[Encoder]:
     """Each encoding once, behind the one it builds on."""
     ordered = [e for encoder in encoders for e in (encoder.before, encoder) if e is not None]
     return list({encoder.recipe: encoder for encoder in ordered}.values())
-
-
-def _in_front(encoder: Encoder, chunk: float, document: float) -> float:
-    """Tokens of a mean chunk's left context behind the prefix, given the mean tokens of chunks and documents."""
-    if isinstance(encoder, InDocument):
-        return document / 2 if encoder.window is None else min(encoder.window, document / 2)
-    return chunk * float(getattr(encoder, "neighbours", 0))
 
 
 def _digest(path: Path) -> str:

@@ -25,6 +25,8 @@ FLOORS = [
     ["written"],
     ["engine"],
     ["retrieve"],
+    ["estimate"],
+    ["pricing"],
     ["ingest"],
     ["rag", "doctor", "calibrate"],
     ["evaluate", "train"],

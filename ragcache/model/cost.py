@@ -1,10 +1,43 @@
-"""What a forward costs: token-layers of reused context, and FLOPs."""
+"""What a forward costs: token-layers of reused context, and FLOPs; and what KV takes on a disk."""
 
 from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor
+from transformers import PreTrainedConfig
 
 from ragcache.model.reader import Reader
+
+#: What is taken for a page of running text.
+PAGE_TOKENS = 500
+
+
+def kv_bytes_per_token(config: PreTrainedConfig, dtype: torch.dtype | None = None) -> int:
+    """Bytes of K and V of one token over all layers, from a model's configuration: no weights are needed.
+
+    `Reader.bytes_per_token` is the same, measured on a loaded model.
+
+    Parameters
+    ----------
+    config : PreTrainedConfig
+        A decoder's, say from `transformers.AutoConfig.from_pretrained(name)`.
+    dtype : torch.dtype, optional
+        The configuration's own by default, else bfloat16.
+    """
+    own = config.get_text_config()
+    heads = getattr(own, "num_key_value_heads", None) or own.num_attention_heads
+    kind = dtype or getattr(own, "dtype", None) or torch.bfloat16
+    return int(own.num_hidden_layers * 2 * heads * head_dim(own) * kind.itemsize)
+
+
+def head_dim(config: PreTrainedConfig) -> int:
+    """Dimensions of one attention head."""
+    return int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
+
+
+def gigabytes_per_1000_pages(bytes_per_token: float) -> float:
+    """What KV of a thousand pages of `PAGE_TOKENS` tokens takes, in 10^9 bytes."""
+    return bytes_per_token * PAGE_TOKENS * 1000 / 1e9
 
 
 @dataclass(frozen=True)
@@ -28,9 +61,8 @@ class Shape:
         outside = {id(p) for p in reader.model.get_input_embeddings().parameters()}
         outside |= {id(p) for p in head.parameters()} if head is not None else set()
         matrices = sum(p.numel() for p in reader.model.parameters() if p.ndim >= 2 and id(p) not in outside)
-        heads = config.num_attention_heads
-        head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
-        return cls(reader.layers, matrices // reader.layers, heads * head_dim, config.vocab_size * config.hidden_size)
+        width = config.num_attention_heads * head_dim(config)
+        return cls(reader.layers, matrices // reader.layers, width, config.vocab_size * config.hidden_size)
 
     def forward(self, slots: Tensor, layers: int, *, logits: bool) -> float:
         """FLOPs of rows at `slots`, each seeing every slot up to its own, through `layers` layers."""

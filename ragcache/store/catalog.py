@@ -175,8 +175,9 @@ class Catalog:
         return self._chunks("ORDER BY document, ordinal")
 
     def places(self) -> list[tuple[str, str]]:
-        """List every chunk's id and its document's, by document and in reading order."""
-        return [(id, document) for id, document in self.read("SELECT id, document FROM chunks ORDER BY document, ordinal")]
+        """List every chunk's id and its document's."""
+        found = self.read("SELECT id, document FROM chunks ORDER BY document, ordinal")
+        return [(id, document) for id, document in found]
 
     def texts(self) -> list[tuple[str, str]]:
         """List every chunk's id and text, by document and in reading order."""
