@@ -22,8 +22,8 @@ from ragcache.segments import Segment
 from ragcache.store import ChunkRow, DocumentRow
 
 _TIMED = 6  # batches of an encoding that are timed: one of each sixth of its work, from the lightest to the heaviest
-_REPEATS = 3
-_SECONDS = 10.0  # after so many no further batch is timed, and of one that would take more only a chunk is
+_REPEATS, _QUICK = 3, 0.5  # times that a batch is timed which takes less than so many seconds
+_SECONDS = 10.0  # after so many no further batch is timed
 
 
 @dataclass(frozen=True)
@@ -70,13 +70,16 @@ def estimate(
         `progress(done, total)`.
     """
     room, most = reader.limit - prefix, capacity(reader.device)
-    work = [(encoder, _planned(reader, Outline(own, prefix, room), encoder, most)) for encoder, own in todo]
+    drawn = [(encoder, _planned(reader, Outline(own, prefix, room), encoder, most)) for encoder, own in todo]
+    work = [(encoder, planned) for encoder, planned in drawn if planned]
+    if not work:
+        return Estimate(0.0, 0.0)
     seconds = 0.0
     with TemporaryDirectory(prefix="ragcache-estimate-") as folder, Index(Path(folder), reader) as index:
         trial = Trial(index, sample)
         for done, (encoder, planned) in enumerate(work):
             progress(done, len(work))
-            seconds += _seconds(trial, encoder, planned) if planned else 0.0
+            seconds += _seconds(trial, encoder, planned)
     progress(len(work), len(work))
     return Estimate(sum(_flops(batch) for _, planned in work for batch in planned), seconds)
 
@@ -199,23 +202,19 @@ def _flops(batch: Batch) -> float:
 
 def _seconds(trial: Trial, encoder: Encoder, planned: Sequence[Batch]) -> float:
     """Of all batches: the middle one of each group is timed, and the others there cost in proportion to their FLOPs."""
-    first = planned[0][:1]
-    trial.seconds(encoder, first)  # a warm-up
-    rate = trial.seconds(encoder, first) / _flops(first)
+    trial.seconds(encoder, planned[0])  # a warm-up
     groups = _grouped(planned)
-    found: list[tuple[float, float]] = []  # FLOPs of a group, and seconds of it
-    spent = 0.0
-    for group in sorted(groups, key=lambda one: abs(groups.index(one) - len(groups) // 2)):
-        if found and spent > _SECONDS:
+    done = seconds = spent = 0.0
+    for at in sorted(range(len(groups)), key=lambda at: abs(at - len(groups) // 2)):
+        if spent > _SECONDS:
             break
-        middle = group[len(group) // 2]
-        batch = middle if rate * _flops(middle) <= _SECONDS else middle[:1]
-        taken = [trial.seconds(encoder, batch) for _ in range(_REPEATS if rate * _flops(batch) < 1 else 1)]
+        batch, flops = groups[at][len(groups[at]) // 2], sum(map(_flops, groups[at]))
+        taken = [trial.seconds(encoder, batch)]
+        taken += [trial.seconds(encoder, batch) for _ in range(_REPEATS - 1) if taken[0] < _QUICK]
         spent += sum(taken)
-        flops = sum(map(_flops, group))
-        found.append((flops, median(taken) * flops / _flops(batch)))
-    timed, seconds = map(sum, zip(*found, strict=True))
-    return seconds * sum(map(_flops, planned)) / timed
+        done += flops
+        seconds += median(taken) * flops / _flops(batch)
+    return seconds * sum(map(_flops, planned)) / done
 
 
 def _grouped(planned: Sequence[Batch]) -> list[list[Batch]]:

@@ -66,7 +66,7 @@ class Pricing:
     def plan(self, encoders: Sequence[Encoder], top_k: int, progress: Callable[[str, int, int], None]) -> IngestPlan:
         """Encodings of all that was added, or is lacking; what `encoders` build on stands among them."""
         todo = [(encoder, [*self._new, *self._lacking(encoder)]) for encoder in encoders]
-        most = max((own for _, own in todo), key=lambda own: sum(map(sum, own)), default=[])
+        most = max([self._new, *(own for _, own in todo)], key=lambda own: sum(map(sum, own)))
         chunks, tokens = sum(map(len, most)), sum(map(sum, most))
         ids = [token for text in self._sample.texts for token in self.index.template.chunk(text, "").token_ids]
         prefix, reader = len(self.index.prefix_segment), self.index.reader
