@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from ragcache.chunks import Chunk, Loaded, chunk_id, chunk_of, document_id, loose_id
 from ragcache.encode import Encoder, LeftContext
-from ragcache.encode.batches import batches, capacity, weight
+from ragcache.encode.batches import batches, capacity
 from ragcache.encode.shelf import Shelf, displaced, lacking_extras
 from ragcache.errors import CorruptBlob, IndexMismatch, InvalidArgument, ingest
 from ragcache.model.buffer import ChunkKV
@@ -200,24 +200,30 @@ class Index:
         if encoder.before is not None:
             yield from self.encode(encoder.before)
         shelf = self._shelf(encoder, neighbours)
-        rows, waiting = self.missing(encoder), 0
-        while len(rows) != waiting:  # those left wait for others' KV; at last all are made, or none can be
-            waiting, done = len(rows), set[str]()
-            for made in self._encoded(rows, encoder, shelf):
-                done |= set(made)
-                yield from made
-            rows = [row for row in rows if row.id not in done]
+        todo = (self.catalog.missing(encoder.recipe, document) for document in self.lacking(encoder))
+        for batch in batches(todo, lambda row: encoder.left(row.id, shelf), capacity(self.reader.device)):
+            self.encode_batch(encoder, batch)
+            yield from (row.id for row, _ in batch)
+            shelf.turn()
+
+    def encode_batch(self, encoder: Encoder, batch: Sequence[tuple[ChunkRow, LeftContext]]) -> None:
+        """Make and store the KV of a few chunks behind their left contexts, in one forward."""
+        twins = {row.id: twin for row, left in batch if (twin := self._twin(row, encoder, left))}
+        new = [(row, left) for row, left in batch if row.id not in twins]
+        todo = [(Segment(row.token_ids, row.text, row.id), left) for row, left in new]
+        made = zip(new, encoder.encode(self.reader, todo) if todo else (), strict=True)
+        stored = [self._stored(row.id, encoder, kv, left) for (row, left), kv in made]
+        self._enter([*twins.values(), *stored])
 
     def missing(self, encoder: Encoder) -> list[ChunkRow]:
-        """Chunks whose KV `encode` would make; what an older version made without the encoder's extras is dropped.
-
-        Extras live in the blobs, so every blob is read, but only once for each encoding and what it stores.
-        """
-        complete = self.catalog.setting(_COMPLETE, {})
-        if not set(encoder.extras) <= set(complete.get(encoder.recipe, ())):
-            self._forget(list(self._incomplete(encoder)))
-            self.catalog.set_setting(_COMPLETE, {**complete, encoder.recipe: list(encoder.extras)})
+        """Chunks whose KV `encode` would make; what an older version made without the encoder's extras is dropped."""
+        self._renew(encoder)
         return self.catalog.missing(encoder.recipe)
+
+    def lacking(self, encoder: Encoder) -> dict[str, int]:
+        """The same, counted, by document."""
+        self._renew(encoder)
+        return self.catalog.lacking(encoder.recipe)
 
     def make(self, chunk: Chunk, encoder: Encoder) -> ChunkKV:
         """A chunk's KV, computed now; stored too where the chunk is one of the index's.
@@ -248,8 +254,10 @@ class Index:
         before : tuple of str or None
             Keys of everything in front where all of it is exact; None otherwise.
         """
+        recipes = [encoder.recipe, *([encoder.before.recipe] if encoder.before else [])]
+        rows = [row for recipe in recipes for row in self.catalog.encodings(chunk.id, recipe)]
         reason = ""
-        for row in self._candidates(chunk.id, encoder, before):
+        for row in sorted(rows, key=lambda row: row.left != before):  # what is exact here comes first
             exact = row.left == before
             if encoder.exact_only and not exact:
                 reason = "what stands in front of it is not what its KV was made behind"
@@ -262,12 +270,6 @@ class Index:
             else:
                 return replace(found, reason=f"{found.reason}; {reason}") if reason else found
         return Loaded(None, "", reason or f"no {encoder.recipe} KV was made for it")
-
-    def _candidates(self, chunk: str, encoder: Encoder, before: tuple[str, ...] | None) -> list[EncodingRow]:
-        """What may serve, best first: what is exact here, the encoding itself, the one it builds on."""
-        recipes = [encoder.recipe, *([encoder.before.recipe] if encoder.before else [])]
-        rows = [row for recipe in recipes for row in self.catalog.encodings(chunk, recipe)]
-        return sorted(rows, key=lambda row: row.left != before)
 
     # -- inside
 
@@ -285,18 +287,6 @@ class Index:
                 f"{self.reader.name} ({self.reader.fingerprint[:12]}) with its weights, tokenizer and dtype; "
                 "ask with that model, or ingest into another --index"
             )
-
-    def _encoded(self, rows: Sequence[ChunkRow], encoder: Encoder, shelf: Shelf) -> Iterator[list[str]]:
-        """Make the KV of those chunks whose left context is there, batch by batch."""
-        behind = ((row, left) for row in rows if (left := encoder.left(row.id, shelf)) is not None)
-        for batch in batches(behind, lambda one: weight(len(one[0].token_ids), one[1]), capacity(self.reader.device)):
-            twins = {row.id: twin for row, left in batch if (twin := self._twin(row, encoder, left))}
-            new = [(row, left) for row, left in batch if row.id not in twins]
-            todo = [(Segment(row.token_ids, row.text, row.id), left) for row, left in new]
-            made = zip(new, encoder.encode(self.reader, todo) if todo else (), strict=True)
-            stored = [self._stored(row.id, encoder, kv, left) for (row, left), kv in made]
-            self._enter([*twins.values(), *stored])
-            yield [row.id for row, _ in batch]
 
     def _enter(self, rows: Sequence[EncodingRow]) -> None:
         """Enter KV that is stored; what was made of text that is gone meanwhile goes, too."""
@@ -335,6 +325,16 @@ class Index:
         self.forgotten.delete()
         if replaced is not None:
             self.catalog.truncate_log()
+
+    def _renew(self, encoder: Encoder) -> None:
+        """Drop what an older version made without the encoder's extras.
+
+        Extras live in the blobs, so every blob is read, but only once for each encoding and what it stores.
+        """
+        complete = self.catalog.setting(_COMPLETE, {})
+        if not set(encoder.extras) <= set(complete.get(encoder.recipe, ())):
+            self._forget(list(self._incomplete(encoder)))
+            self.catalog.set_setting(_COMPLETE, {**complete, encoder.recipe: list(encoder.extras)})
 
     def _incomplete(self, encoder: Encoder) -> Iterator[str]:
         """Keys of an encoder's KV that lacks one of its extras."""

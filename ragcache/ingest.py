@@ -1,24 +1,24 @@
 """Ingestion: documents to chunks to KV to vectors, resumable at every step.
 
-Order: catalogue rows, pass-A KV, vectors, then what needs neighbours. A vector is written only for a chunk whose KV is
-there, so it never points at nothing; whatever a killed run left undone is found by comparing the three and done again.
+Order: catalogue rows, KV and with it the vectors, then the KV of what needs neighbours. A chunk's vector is written
+within seconds of its KV and never before it, so that what was made before a run was stopped can be asked about, and no
+vector points at nothing; whatever was left undone is found by comparing the three and done by the next run.
 """
 
 import hashlib
-import time
+import math
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-
-import torch
+from time import monotonic, perf_counter
 
 from ragcache.chunks import MARKS
 from ragcache.documents import Documents
-from ragcache.encode import Encoder, InDocument
+from ragcache.encode import Encoder
 from ragcache.errors import InvalidArgument, UnreadableDocument
 from ragcache.index import Index
-from ragcache.model.cost import Shape
+from ragcache.pricing import Pricing
 from ragcache.remembered import nothing_in
 from ragcache.report import IngestPlan, IngestReport
 from ragcache.retrieve import (
@@ -41,8 +41,7 @@ from ragcache.store import COLLECTION, DocumentRow
 Progress = Callable[[str, int, int], None]
 
 _MARKDOWN = ("md", "markdown")
-_EMBED_BATCH = 64
-_PROBE_TOKENS = 128
+_EMBED_BATCH, _EMBED_SECONDS = 64, 2.0  # chunks are embedded so many at once, or what there is after so long
 _EMBEDDED = "embedded_edition"  # setting: of the chunks that the vectors are of
 
 
@@ -119,21 +118,20 @@ class Ingestion:
         InvalidArgument
             If a pattern of `exclude` is not one.
         """
-        began = time.perf_counter()
-        known = {row.source: row for row in self.index.catalog.documents() if COLLECTION not in row.metadata}
+        began, known = perf_counter(), self._known()
         if paths is None:
             found, changes = Found(files=()), self._kept()
         else:
             found = find_standing(paths, known, exclude=exclude, ignore_files=ignore_files)
             changes = self._documents(found.files, known)
         changes.forgotten = gone(known, None if prune else paths or ())
-        kept: dict[str, int] = {}
+        kept, arrivals = dict[str, int](), _Arrivals(self)
         if changes.added and changes.forgotten:  # before anything goes: a text that was moved keeps its KV
-            kept = self._encode([one for one in _with_bases(encoders) if one.before is None])
+            kept = self._encode([one for one in _with_bases(encoders) if one.before is None], arrivals)
         self._forget(changes)
         if changes.unread:
             raise UnreadableDocument(changes.errors[0])
-        encoded = self.encode(encoders)
+        encoded = self.encode(encoders, arrivals)
         self.embed()
         stats = self.index.catalog.stats()
         return IngestReport(
@@ -144,7 +142,7 @@ class Ingestion:
             stats["chunks"],
             dict(Counter(kept) + Counter(encoded)),
             stats["bytes"],
-            time.perf_counter() - began,
+            perf_counter() - began,
             found.skipped,
             (*found.errors, *changes.errors),
             found.ignored,
@@ -152,28 +150,44 @@ class Ingestion:
             tuple(changes.forgotten),
         )
 
-    def encode(self, encoders: Sequence[Encoder]) -> dict[str, int]:
-        """Make what is missing of encodings; how many chunks' of each. Vectors come first where chunks are fused."""
+    def encode(
+        self, encoders: Sequence[Encoder], made: Callable[[Sequence[str]], None] = lambda chunks: None
+    ) -> dict[str, int]:
+        """Make what is missing of encodings; how many chunks' of each. Vectors come first where chunks are fused.
+
+        Parameters
+        ----------
+        encoders : sequence of Encoder
+            What they build on is made too.
+        made : callable
+            Told the ids of chunks whose KV is there, soon after it is.
+        """
         ordered = _with_bases(encoders)
-        encoded = self._encode([encoder for encoder in ordered if encoder.before is None])
+        encoded = self._encode([encoder for encoder in ordered if encoder.before is None], made)
         if fused := [encoder for encoder in ordered if encoder.before is not None]:
             self.embed()
-            encoded |= self._encode(fused)
+            encoded |= self._encode(fused, made)
         return encoded
 
     def embed(self, documents: Container[str] | None = None) -> None:
         """Bring the vectors in line with the chunks: of some documents, by id, or of all; none outlives its chunk."""
+        catalog = self.index.catalog
         with self.index.writing:  # no chunk comes or goes meanwhile
-            chunks = self.index.catalog.all_chunks()
+            edition, chunks = catalog.edition(), catalog.places()
             stored = set(self.vectors.ids())
-            self.vectors.delete(sorted(stored - {chunk.id for chunk in chunks}))
-            wanted = [chunk for chunk in chunks if documents is None or chunk.document in documents]
-            missing = [chunk for chunk in wanted if chunk.id not in stored]
-            for first in range(0, len(missing), _EMBED_BATCH):
-                batch = missing[first : first + _EMBED_BATCH]
-                self.vectors.upsert([one.id for one in batch], self.embedder.embed([one.text for one in batch]))
-                self.progress("embed", first + len(batch), len(missing))
-            self.index.catalog.set_setting(_EMBEDDED, self.index.catalog.edition())
+            self.vectors.delete(sorted(stored - {chunk for chunk, _ in chunks}))
+        wanted = [chunk for chunk, document in chunks if documents is None or document in documents]
+        missing = [chunk for chunk in wanted if chunk not in stored]
+        for first in range(0, len(missing), _EMBED_BATCH):
+            self.embed_chunks(missing[first : first + _EMBED_BATCH])
+            self.progress("embed", min(first + _EMBED_BATCH, len(missing)), len(missing))
+        catalog.set_setting(_EMBEDDED, edition)
+
+    def embed_chunks(self, ids: Sequence[str]) -> None:
+        """Embed a few chunks; those that are gone are passed over."""
+        with self.index.writing:
+            chunks = self.index.catalog.chunks(ids)
+            self.vectors.upsert([one.id for one in chunks], self.embedder.embed([one.text for one in chunks]))
 
     def follow(self) -> None:
         """Embed what other programs' vector stores have brought since; files wait for their ingestion to be resumed."""
@@ -191,20 +205,26 @@ class Ingestion:
         ignore_files: bool = True,
     ) -> IngestPlan:
         """What that would cost, nothing written: chunks, bytes, seconds, and questions until it pays off."""
-        splitter, found = self._splitter(), find(paths, exclude=exclude, ignore_files=ignore_files)
-        files, lengths, errors = found.files, list[int](), list[str]()
+        began, splitter, errors = perf_counter(), self._splitter(), list[str]()
+        found = find(paths, exclude=exclude, ignore_files=ignore_files)
+        files, known, pricing = found.files, self._known(), Pricing(self.index, self.vectors, self.embedder)
         for done, path in enumerate(files):
             self.progress("read", done, len(files))
+            row = known.get(str(path))
+            if row is not None and self._unchanged(row, path):
+                continue
             try:
                 pieces = _pieces(load(path), splitter)
             except UnreadableDocument as error:
                 errors.append(str(error))
                 continue
-            lengths += [len(self.index.template.chunk(piece.text, "").token_ids) for piece in pieces]
+            pricing.add([piece.text for piece in pieces], row)
         self.progress("read", len(files), len(files))
-        todo = [(encoder, lengths) for encoder in _with_bases(encoders)]
+        reading = perf_counter() - began
+        plan = pricing.plan(_with_bases(encoders), top_k, self.progress)
         return replace(
-            self._priced(len(files) - len(errors), todo, top_k),
+            plan,
+            seconds=reading + plan.seconds,
             skipped=found.skipped,
             ignored=found.ignored,
             errors=(*found.errors, *errors),
@@ -213,31 +233,7 @@ class Ingestion:
 
     def pending(self, encoders: Sequence[Encoder], top_k: int) -> IngestPlan:
         """What is still to be encoded of the documents that the index holds already."""
-        missing = [(encoder, self.index.missing(encoder)) for encoder in _with_bases(encoders)]
-        todo = [(encoder, [len(row.token_ids) for row in rows]) for encoder, rows in missing]
-        return self._priced(len({row.document for _, rows in missing for row in rows}), todo, top_k)
-
-    def _priced(self, documents: int, todo: Sequence[tuple[Encoder, Sequence[int]]], top_k: int) -> IngestPlan:
-        """A plan for chunks of some lengths, per encoder; FLOPs counted, FLOP/s measured on one short prefill."""
-        reader, shape = self.index.reader, Shape.of(self.index.reader)
-        most = max((lengths for _, lengths in todo), key=len, default=[])
-        prefix, mean = len(self.index.prefix_segment), sum(most) / max(len(most), 1)
-        flops = sum(
-            shape.forward(torch.arange(start, start + length), reader.layers, logits=False)
-            for encoder, lengths in todo
-            for start in [prefix + round(_in_front(encoder, mean, sum(lengths) / max(documents, 1)))]
-            for length in lengths
-        )
-        question = shape.forward(torch.arange(prefix + round(mean * top_k)), reader.layers, logits=True)
-        return IngestPlan(
-            documents=documents,
-            chunks=len(most),
-            tokens=sum(most),
-            bytes_per_token=reader.bytes_per_token,
-            bytes=reader.bytes_per_token * sum(sum(lengths) for _, lengths in todo),
-            seconds=flops / self._flops_per_second() if flops else 0.0,
-            break_even_questions=flops / question if question else 0.0,
-        )
+        return Pricing(self.index, self.vectors, self.embedder).plan(_with_bases(encoders), top_k, self.progress)
 
     def _kept(self) -> _Changes:
         documents = len(self.index.catalog.documents())
@@ -250,7 +246,7 @@ class Ingestion:
         for done, path in enumerate(files):
             self.progress("documents", done, len(files))
             row = known.get(str(path))
-            if row and row.digest == _digest(path) and row.metadata.get("chunk_tokens") == self.chunk_tokens:
+            if row is not None and self._unchanged(row, path):
                 changes.unchanged += 1
                 continue
             try:
@@ -272,6 +268,12 @@ class Ingestion:
             documents.remove(row.id for row in rows)
         elif changes.changed:
             documents.clean()
+    def _known(self) -> dict[str, DocumentRow]:
+        """Documents that came from files, by path."""
+        return {row.source: row for row in self.index.catalog.documents() if COLLECTION not in row.metadata}
+
+    def _unchanged(self, row: DocumentRow, path: Path) -> bool:
+        return row.digest == _digest(path) and row.metadata.get("chunk_tokens") == self.chunk_tokens
 
     def _put(self, path: Path, splitter: Splitter) -> None:
         document = load(path)
@@ -289,15 +291,17 @@ class Ingestion:
         if row is not None:
             self.vectors.delete([chunk.id for chunk in self.index.catalog.chunks_of(row.id)])
 
-    def _encode(self, encoders: Sequence[Encoder]) -> dict[str, int]:
+    def _encode(self, encoders: Sequence[Encoder], made: Callable[[Sequence[str]], None]) -> dict[str, int]:
         encoded: dict[str, int] = {}
         for encoder in encoders:
-            todo = len(self.index.missing(encoder))
+            made(self.index.catalog.encoded(encoder.recipe))  # a run that was killed may have said nothing of them
+            todo = sum(self.index.lacking(encoder).values())
             if not todo:
                 continue
             self.progress(f"encode {encoder.recipe}", 0, todo)
             find_neighbours = _Neighbours(self.index, self.vectors)
-            for done, _ in enumerate(self.index.encode(encoder, neighbours=find_neighbours)):
+            for done, chunk in enumerate(self.index.encode(encoder, neighbours=find_neighbours)):
+                made([chunk])
                 self.progress(f"encode {encoder.recipe}", done + 1, todo)
             encoded[encoder.recipe] = todo
         return encoded
@@ -328,15 +332,27 @@ class Ingestion:
             if most < self.chunk_tokens
         )
 
-    def _flops_per_second(self) -> float:
-        """Measured on one short prefill, after a warm-up."""
-        reader = self.index.reader
-        ids = [5] * _PROBE_TOKENS
-        reader.encode(ids)
-        began = time.perf_counter()
-        reader.encode(ids)
-        taken = time.perf_counter() - began
-        return Shape.of(reader).forward(torch.arange(_PROBE_TOKENS), reader.layers, logits=False) / taken
+
+class _Arrivals:
+    """Embeds chunks soon after their KV is there: many at once, and the first at once."""
+
+    def __init__(self, work: Ingestion) -> None:
+        self._work = work
+        self._known = set(work.vectors.ids())
+        self._waiting: list[str] = []
+        self._embedded = -math.inf  # when
+
+    def __call__(self, chunks: Sequence[str]) -> None:
+        new = [chunk for chunk in chunks if chunk not in self._known]
+        self._known.update(new)
+        self._waiting += new
+        while len(self._waiting) >= _EMBED_BATCH or (self._waiting and self._overdue()):
+            batch, self._waiting = self._waiting[:_EMBED_BATCH], self._waiting[_EMBED_BATCH:]
+            self._work.embed_chunks(batch)
+            self._embedded = monotonic()
+
+    def _overdue(self) -> bool:
+        return monotonic() - self._embedded >= _EMBED_SECONDS
 
 
 class _Neighbours:
@@ -378,13 +394,6 @@ def _with_bases(encoders: Sequence[Encoder]) -> list[Encoder]:
     """Each encoding once, behind the one it builds on."""
     ordered = [e for encoder in encoders for e in (encoder.before, encoder) if e is not None]
     return list({encoder.recipe: encoder for encoder in ordered}.values())
-
-
-def _in_front(encoder: Encoder, chunk: float, document: float) -> float:
-    """Tokens of a mean chunk's left context behind the prefix, given the mean tokens of chunks and documents."""
-    if isinstance(encoder, InDocument):
-        return document / 2 if encoder.window is None else min(encoder.window, document / 2)
-    return chunk * float(getattr(encoder, "neighbours", 0))
 
 
 def _digest(path: Path) -> str:

@@ -259,13 +259,29 @@ class Answer:
 class IngestPlan:
     """What an ingestion would cost, before it starts (`ragcache ingest --dry-run`).
 
-    What `skipped`, `ignored`, `errors` and `notes` hold stands at `IngestReport`.
+    Attributes
+    ----------
+    documents, chunks, tokens : int
+        That are new or changed, or whose KV is missing.
+    bytes_per_token : int
+        Of one encoding's KV.
+    gigabytes_per_1000_pages : float
+        Of all encodings' KV, in 10^9 bytes, a page having 500 tokens.
+    bytes : int
+        Of the KV to be made.
+    seconds : float
+        Reading, encoding and embedding on this machine, from what a few pieces took.
+    break_even_questions : float
+        Questions after which the saved prefill was as much work as the encoding.
+    skipped, ignored, errors, notes : tuple of str
+        As in `IngestReport`.
     """
 
     documents: int
     chunks: int
     tokens: int
     bytes_per_token: int
+    gigabytes_per_1000_pages: float
     bytes: int
     seconds: float
     break_even_questions: float

@@ -26,6 +26,8 @@ FLOORS = [
     ["matcher"],
     ["engine"],
     ["retrieve"],
+    ["estimate"],
+    ["pricing"],
     ["ingest", "adoption"],
     ["rag", "doctor", "calibrate"],
     ["evaluate", "train"],

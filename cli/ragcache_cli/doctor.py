@@ -48,6 +48,7 @@ def doctor(
 
 def _examined(reader: "Reader") -> dict[str, Any]:
     from ragcache.doctor import check_full_recompute, dtype_slowdown, judge, ladder, layer_groups
+    from ragcache.model.cost import gigabytes_per_1000_pages
 
     check, rungs = check_full_recompute(reader), ladder(reader)
     return {
@@ -58,6 +59,7 @@ def _examined(reader: "Reader") -> dict[str, Any]:
         "device": str(reader.device),
         "limit": reader.limit,
         "bytes_per_token": reader.bytes_per_token,
+        "gigabytes_per_1000_pages": gigabytes_per_1000_pages(reader.bytes_per_token),
         "free_bytes": shutil.disk_usage(Path.cwd()).free,
         "layers": [asdict(group) for group in layer_groups(reader)],
         "full_recompute": {**asdict(check), "passed": check.passed},
@@ -74,7 +76,10 @@ def _show(found: dict[str, Any]) -> None:
             'RagCache.open(..., dtype="float32") reads prompts sooner, in a new index and for twice the memory'
         )
     say(f"prompt and answer take at most {found['limit']:,} tokens")
-    say(f"KV takes {size(found['bytes_per_token'])} per token; {size(found['free_bytes'])} are free on this disk")
+    say(
+        f"KV: {found['bytes_per_token']:,} bytes a token, {found['gigabytes_per_1000_pages']:,.1f} GB per 1,000 pages "
+        f"of 500 tokens; {size(found['free_bytes'])} are free on this disk"
+    )
     table(
         ("layers", "rotary layout", "rotated dims", "from dim", "slowest rad/token"),
         [(_ranges(g["layers"]), g["pairing"], g["dims"], g["offset"], g["slowest"]) for g in found["layers"]],

@@ -197,8 +197,9 @@ def _show_plan(plan: "IngestPlan") -> None:
         ("chunks", f"{plan.chunks:,}"),
         ("tokens", f"{plan.tokens:,}"),
         ("KV per token", size(plan.bytes_per_token)),
+        ("KV per 1,000 pages", f"{plan.gigabytes_per_1000_pages:,.1f} GB (500 tokens a page)"),
         ("KV in all", size(plan.bytes)),
-        ("time to encode", f"about {duration(plan.seconds)}"),
+        ("time", f"about {duration(plan.seconds)}, as a few pieces took on this machine"),
         ("pays off after", f"about {plan.break_even_questions:,.0f} questions"),
     )
     table(("would be ingested", ""), rows)

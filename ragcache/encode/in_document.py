@@ -61,6 +61,6 @@ class InDocument(Anywhere):
 
 
 def nearest(before: Sequence[Segment], room: int) -> Sequence[Segment]:
-    """As many segments from the end as fit into `room` tokens, in their order."""
-    count = sum(total <= room for total in accumulate(map(len, reversed(before))))
-    return before[len(before) - count :]
+    """As many segments from the end as fit into `room` tokens, in their order; the others are not looked at."""
+    fitting = takewhile(lambda total: total <= room, accumulate(map(len, reversed(before))))
+    return before[len(before) - sum(1 for _ in fitting) :]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import takewhile
+from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING
 
-from ragcache.encode.in_document import nearest
 from ragcache.encode.protocol import Encoder, LeftContext
 from ragcache.errors import InvalidArgument
 from ragcache.segments import Segment
@@ -21,9 +21,32 @@ if TYPE_CHECKING:
 STRUCTURAL = "recipes_by_structure"
 
 
+class Order:
+    """A document's chunks in reading order, and how much of it stands before each.
+
+    Parameters
+    ----------
+    segments : sequence of Segment
+        All of its chunks.
+    """
+
+    def __init__(self, segments: Sequence[Segment]) -> None:
+        self.segments = segments
+        self._starts = list(accumulate(map(len, segments), initial=0))  # tokens before each chunk, then all
+
+    def before(self, place: int, room: int) -> Sequence[Segment]:
+        """As much of the end of what stands before a chunk as fits with it into `room` tokens."""
+        first = bisect_left(self._starts, self._starts[place + 1] - room)
+        return self.segments[min(first, place) : place]
+
+
 @dataclass(eq=False)
 class Shelf:
     """`ragcache.encode.Stored` for one encoder at work.
+
+    A document is read when the first of its chunks asks what stands before it, and let go with the last. What was
+    loaded is kept at hand as long as it is used, which `turn` decides: neighbouring chunks share most of their left
+    context.
 
     Attributes
     ----------
@@ -47,7 +70,9 @@ class Shelf:
     part: Callable[[str, str], LeftContext | None]
     alike: Callable[[str, int], Sequence[str]] | None
     room: int
-    _places: dict[str, tuple[list[Segment], int]] = field(default_factory=dict)  # a chunk's document, its place there
+    _places: dict[str, tuple[Order, int]] = field(default_factory=dict)  # a chunk's document, its place there
+    _used: dict[tuple[str, str], LeftContext] = field(default_factory=dict)  # since the last turn
+    _known: dict[tuple[str, str], LeftContext] = field(default_factory=dict)  # in the turn before
 
     def prefix(self) -> LeftContext:
         """The system prefix."""
@@ -69,20 +94,35 @@ class Shelf:
         """What stands before a chunk in its own document, in reading order, as much of its end as the model takes."""
         if chunk not in self._places:
             self._note()
-            row = self.catalog.chunk(chunk)
-            own = self.catalog.chunks_of(row.document) if row else []
-            document = [Segment(one.token_ids, one.text, one.id) for one in own]
-            self._places |= {one.id: (document, place) for place, one in enumerate(own)}
-        document, place = self._places.get(chunk, ([], 0))
-        return nearest(document[:place], self.room - len(document[place])) if place else ()
+            self._read(chunk)
+        order, place = self._places.get(chunk, (Order(()), 0))
+        if place + 1 == len(order.segments):
+            for one in order.segments:
+                self._places.pop(one.chunk or "", None)
+        return order.before(place, self.room) if place else ()
 
     def load(self, chunk: str, recipe: str) -> LeftContext | None:
         """A chunk's stored KV as part of a left context; None where it has none."""
-        return self.part(chunk, recipe)
+        name = chunk, recipe
+        found = self._used.get(name) or self._known.get(name) or self.part(chunk, recipe)
+        if found is not None:
+            self._used[name] = found
+        return found
+
+    def turn(self) -> None:
+        """Let go of what wasn't used since the last turn."""
+        self._known, self._used = self._used, {}
 
     @cached_property
     def _prefix(self) -> LeftContext:
         return self.system()
+
+    def _read(self, chunk: str) -> None:
+        """Find a chunk's place in its document, and those of the others there."""
+        row = self.catalog.chunk(chunk)
+        own = self.catalog.chunks_of(row.document) if row else []
+        order = Order([Segment(one.token_ids, one.text, one.id) for one in own])
+        self._places |= {one.id: (order, place) for place, one in enumerate(own)}
 
     def _note(self) -> None:
         """Before anything is stored that a change of the document must make forgotten."""

@@ -1,14 +1,47 @@
-"""What a forward costs: token-layers of reused context, and FLOPs."""
+"""What a forward costs: token-layers of reused context, and FLOPs; and what KV takes on a disk."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ragcache.lazy import Tensor
+from ragcache.lazy import Tensor, torch
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedConfig
+
     from ragcache.model.reader import Reader
+
+#: What is taken for a page of running text.
+PAGE_TOKENS = 500
+
+
+def kv_bytes_per_token(config: PreTrainedConfig, dtype: torch.dtype | None = None) -> int:
+    """Bytes of K and V of one token over all layers, from a model's configuration: no weights are needed.
+
+    `Reader.bytes_per_token` is the same, measured on a loaded model.
+
+    Parameters
+    ----------
+    config : PreTrainedConfig
+        A decoder's, say from `transformers.AutoConfig.from_pretrained(name)`.
+    dtype : torch.dtype, optional
+        The configuration's own by default, else bfloat16.
+    """
+    own = config.get_text_config()
+    heads = getattr(own, "num_key_value_heads", None) or own.num_attention_heads
+    kind = dtype or getattr(own, "dtype", None) or torch.bfloat16
+    return int(own.num_hidden_layers * 2 * heads * head_dim(own) * kind.itemsize)
+
+
+def head_dim(config: PreTrainedConfig) -> int:
+    """Dimensions of one attention head."""
+    return int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
+
+
+def gigabytes_per_1000_pages(bytes_per_token: float) -> float:
+    """What KV of a thousand pages of `PAGE_TOKENS` tokens takes, in 10^9 bytes."""
+    return bytes_per_token * PAGE_TOKENS * 1000 / 1e9
 
 
 @dataclass(frozen=True)
@@ -33,7 +66,7 @@ class Shape:
         outside |= {id(p) for p in head.parameters()} if head is not None else set()
         matrices = sum(p.numel() for p in reader.model.parameters() if p.ndim >= 2 and id(p) not in outside)
         configs = getattr(config, "per_layer_config", None) or [config]  # where layers differ, their mean
-        width = sum(_attention_width(one) for one in configs) // len(configs)
+        width = sum(one.num_attention_heads * head_dim(one) for one in configs) // len(configs)
         return cls(reader.layers, matrices // reader.layers, width, config.vocab_size * config.hidden_size)
 
     def forward(self, slots: Tensor, layers: int, *, logits: bool) -> float:
@@ -41,12 +74,6 @@ class Shape:
         visible = float(slots.double().sum()) + slots.numel()
         per_layer = 2.0 * self.linear * slots.numel() + 4.0 * self.attention * visible
         return layers * per_layer + (2.0 * self.head if logits else 0.0)
-
-
-def _attention_width(config: Any) -> int:
-    """Heads times their size."""
-    heads = config.num_attention_heads
-    return int(heads * (getattr(config, "head_dim", None) or config.hidden_size // heads))
 
 
 @dataclass

@@ -29,6 +29,7 @@ from ragcache.store.schema import (
     encoding_values,
 )
 
+_LACKS = "NOT EXISTS (SELECT 1 FROM encodings WHERE chunk = chunks.id AND recipe = ?)"
 _EDITION = "edition"
 _NEXT_EDITION = (
     f"INSERT INTO settings VALUES ('{_EDITION}', '1') ON CONFLICT (name) DO UPDATE SET "
@@ -138,6 +139,11 @@ class Catalog(Database):
         """List every chunk, by document and in reading order."""
         return self._chunks("ORDER BY document, ordinal")
 
+    def places(self) -> list[tuple[str, str]]:
+        """List every chunk's id and its document's."""
+        found = self.read("SELECT id, document FROM chunks ORDER BY document, ordinal")
+        return [(id, document) for id, document in found]
+
     def texts(self) -> list[tuple[str, str]]:
         """List every chunk's id and text, by document and in reading order."""
         return [(id, text) for id, text in self.read("SELECT id, text FROM chunks ORDER BY document, ordinal")]
@@ -146,12 +152,19 @@ class Catalog(Database):
         """Tell how often documents were put or removed, by whomever: another number, other chunks."""
         return int(self.setting(_EDITION, 0))
 
-    def missing(self, recipe: str) -> list[ChunkRow]:
-        """List the chunks that have no encoding by a recipe, by document and in reading order."""
-        return self._chunks(
-            "WHERE id NOT IN (SELECT chunk FROM encodings WHERE recipe = ?) ORDER BY document, ordinal",
-            recipe,
-        )
+    def missing(self, recipe: str, document: str | None = None) -> list[ChunkRow]:
+        """List the chunks, of one document or of all, without an encoding by a recipe, in reading order."""
+        condition, values = ("", ()) if document is None else ("document = ? AND", (document,))
+        return self._chunks(f"WHERE {condition} {_LACKS} ORDER BY document, ordinal", *values, recipe)
+
+    def lacking(self, recipe: str) -> dict[str, int]:
+        """Count the chunks without an encoding by a recipe, by document; those that lack none are left out."""
+        query = f"SELECT document, COUNT(*) FROM chunks WHERE {_LACKS} GROUP BY document ORDER BY document"
+        return dict(self.read(query, recipe))
+
+    def encoded(self, recipe: str) -> list[str]:
+        """List the ids of the chunks that have an encoding by a recipe."""
+        return [chunk for (chunk,) in self.read("SELECT DISTINCT chunk FROM encodings WHERE recipe = ?", recipe)]
 
     def put_encoding(self, *rows: EncodingRow) -> None:
         """Record blobs that are already stored; the same chunk, recipe and key replace their row.

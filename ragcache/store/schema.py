@@ -58,6 +58,9 @@ class ChunkRow:
     start: int
     end: int
 
+    def __len__(self) -> int:
+        return len(self.token_ids)
+
 
 @dataclass(frozen=True)
 class EncodingRow:

@@ -1,6 +1,6 @@
 """Chunks encoded together come out as if each were alone, and no batch is larger than it may be."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from itertools import pairwise
 from pathlib import Path
 
@@ -125,18 +125,52 @@ def test_an_interrupt_loses_at_most_the_batch_in_the_making(
     assert len(engine.index.catalog.missing("alone")) == len(chunks) - 2
 
 
-@given(st.lists(st.integers(1, 50)), st.integers(1, 60))
-def test_batches_keep_order_lose_nothing_and_are_full(sizes: list[int], limit: int) -> None:
-    made = list(batches(sizes, int, limit))
-    assert [size for batch in made for size in batch] == sizes
+def anywhere(chunk: Sized) -> LeftContext:
+    return LeftContext()
+
+
+@given(st.lists(st.lists(st.integers(1, 50))), st.integers(1, 60))
+def test_batches_keep_order_lose_nothing_and_are_full(documents: list[list[int]], limit: int) -> None:
+    chunks = [[range(size) for size in sizes] for sizes in documents]
+    made = [[len(chunk) for chunk, _ in batch] for batch in batches(chunks, anywhere, limit)]
+    assert [size for batch in made for size in batch] == [size for sizes in documents for size in sizes]
     assert all(sum(batch) <= limit or len(batch) == 1 for batch in made)
     assert all(sum(batch) + after[0] > limit for batch, after in pairwise(made))
 
 
-def test_a_batch_takes_chunks_from_its_source_only_as_it_needs_them() -> None:
+@given(st.lists(st.integers(0, 9), max_size=6), st.integers(1, 6))
+def test_a_chunk_waits_for_the_one_before_it_and_begun_documents_go_first(lengths: list[int], limit: int) -> None:
+    documents = [[(document, place) for place in range(length)] for document, length in enumerate(lengths)]
+    asked, made, begun = 0, set[tuple[int, int]](), set[int]()
+
+    def left(chunk: tuple[int, int]) -> LeftContext | None:
+        nonlocal asked
+        asked += 1
+        document, place = chunk
+        return LeftContext() if not place or (document, place - 1) in made else None
+
+    count = 0
+    for count, batch in enumerate(batches(documents, left, 2 * limit), start=1):  # noqa: B007
+        names = [name for name, _ in batch]
+        assert len({document for document, _ in names}) == len(names) <= limit  # a pair weighs 2
+        unfinished = {document for document in begun if (document, lengths[document] - 1) not in made}
+        assert unfinished <= {document for document, _ in names}, "what was begun goes on"
+        begun |= {document for document, _ in names}
+        made |= set(names)
+    assert made == {chunk for document in documents for chunk in document}
+    assert asked <= 2 * len(made) + count
+
+
+def test_what_can_not_be_made_holds_up_nothing_that_can() -> None:
+    documents = [["a", "never", "b"], ["never", "never"], ["c"]]
+    made = batches(documents, lambda name: None if name == "never" else LeftContext(), 2)
+    assert sorted(name for batch in made for name, _ in batch) == ["a", "b", "c"]
+
+
+def test_a_batch_takes_documents_from_their_source_only_as_it_needs_them() -> None:
     drawn: list[int] = []
-    next(batches((drawn.append(n) or 1 for n in range(100)), int, 10))  # type: ignore[func-returns-value]
-    assert len(drawn) == 11, "what is loaded for a chunk's left context waits in memory"
+    next(batches(((drawn.append(n) or ["c"]) for n in range(100)), anywhere, 10))  # type: ignore[func-returns-value]
+    assert len(drawn) <= 11, "what is loaded for a chunk's left context waits in memory"
 
 
 def test_a_left_context_weighs_less_than_what_is_computed(reader: Reader) -> None:
