@@ -6,7 +6,7 @@ there, so it never points at nothing; whatever a killed run left undone is found
 
 import hashlib
 import time
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,8 +19,10 @@ from ragcache.index import Index
 from ragcache.model.cost import Shape
 from ragcache.report import IngestPlan, IngestReport
 from ragcache.retrieve import (
+    EDITION,
     Document,
     Embedder,
+    Layout,
     Limit,
     Piece,
     Splitter,
@@ -34,7 +36,10 @@ from ragcache.retrieve import (
 #: Called with a stage's name, how much of it is done, and how much there is.
 Progress = Callable[[str, int, int], None]
 
-_MARKDOWN = ("md", "markdown")
+_LAYOUTS: Mapping[str, Layout] = {
+    **dict.fromkeys(("md", "markdown"), "markdown"),
+    **dict.fromkeys(("txt", "rst", "html", "htm", "pdf", "docx", "pptx"), "prose"),
+}
 _EMBED_BATCH = 64
 _PROBE_TOKENS = 128
 _EMBEDDED = "embedded_edition"  # setting: of the chunks that the vectors are of
@@ -186,7 +191,7 @@ class Ingestion:
         for done, path in enumerate(files):
             self.progress("documents", done, len(files))
             row = known.get(str(path))
-            if row and row.digest == _digest(path) and row.metadata.get("chunk_tokens") == self.chunk_tokens:
+            if row and row.digest == _digest(path) and row.metadata.items() >= self._division.items():
                 changes.unchanged += 1
                 continue
             try:
@@ -205,6 +210,11 @@ class Ingestion:
         changes.removed = len(gone)
         return changes
 
+    @property
+    def _division(self) -> dict[str, int]:
+        """What decides how a document is split; one that was split by anything else is split again."""
+        return {"chunk_tokens": self.chunk_tokens, "splitter": EDITION}
+
     def _put(self, path: Path, splitter: Splitter) -> None:
         document = load(path)
         pieces = _pieces(document, splitter)
@@ -213,7 +223,7 @@ class Ingestion:
             document.source,
             document.digest,
             [(piece.text, piece.start, piece.end) for piece in pieces],
-            {**document.metadata, "chunk_tokens": self.chunk_tokens},
+            {**document.metadata, **self._division},
         )
 
     def _remove(self, source: str) -> None:
@@ -280,7 +290,7 @@ class _Neighbours:
 
 
 def _pieces(document: Document, splitter: Splitter) -> list[Piece]:
-    return splitter.split(document.text, markdown=document.metadata["format"] in _MARKDOWN)
+    return splitter.split(document.text, _LAYOUTS.get(document.metadata["format"], "lines"))
 
 
 def _with_bases(encoders: Sequence[Encoder]) -> list[Encoder]:

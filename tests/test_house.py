@@ -30,7 +30,7 @@ FLOORS = [
     ["evaluate", "train"],
 ]
 FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
-HEAVY = ("chromadb", "sentence_transformers", "semantic_text_splitter", "bs4", "docx", "pypdf", "typer")
+HEAVY = ("chromadb", "sentence_transformers", "bs4", "docx", "pypdf", "typer")
 
 
 def modules() -> list[Path]:

@@ -11,9 +11,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ragcache.retrieve.needs import needs
+from ragcache.retrieve.webpage import show
 
 if TYPE_CHECKING:
-    from bs4 import BeautifulSoup
     from docx.table import Table
 
 Parsed = tuple[str, str | None]  # text, title
@@ -25,11 +25,6 @@ _BOMS = (  # the longer first: UTF-32's begins with UTF-16's
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_BLOCKS = (
-    "address article aside blockquote body caption dd div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 "
-    "h5 h6 header hr li main nav ol p pre section table tr ul"
-).split()
-_UNSEEN = ("script", "style", "noscript", "template", "head", "title", "svg")
 
 
 def read_text(data: bytes) -> Parsed:
@@ -55,8 +50,8 @@ def _guess(data: bytes) -> str:
 def read_markdown(data: bytes) -> Parsed:
     """Markdown stays as it is; its first heading is the title."""
     text, _ = read_text(data)
-    heading = re.search(r"^#{1,6}[ \t]+(.+?)[ \t#]*$", text, re.MULTILINE)
-    return text, heading and heading[1]
+    heading = re.search(r"^#{1,6}[ \t]+(\S.*)", text, re.MULTILINE)
+    return text, (heading and heading[1].rstrip(" \t\r#")) or None
 
 
 def read_html(data: bytes) -> Parsed:
@@ -68,23 +63,7 @@ def read_html(data: bytes) -> Parsed:
         warnings.simplefilter("ignore")  # of XML, and of input that resembles a path: both are read as HTML
         page = BeautifulSoup(data, "html.parser")
     title = page.title and page.title.get_text(" ", strip=True)
-    for unseen in page.find_all(_UNSEEN):
-        unseen.decompose()
-    return _shown(page), title or None
-
-
-def _shown(page: "BeautifulSoup") -> str:
-    for string in list(page.strings):  # without comments and the doctype
-        kept = string.replace(" ", "\xa0") if string.find_parent("pre") else re.sub(r"\s+", " ", string)
-        string.replace_with(kept)
-    for block in page.find_all(_BLOCKS):
-        block.insert_before("\n")
-        block.insert_after("\n\n" if block.name not in ("li", "tr", "dt", "dd") else "\n")
-    for tag, mark in (("br", "\n"), ("td", " | "), ("th", " | ")):
-        for one in page.find_all(tag):
-            one.insert_after(mark)
-    lines = (line.strip(" ").removesuffix(" |") for line in page.get_text().splitlines())
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n").replace("\xa0", " ")
+    return show(page), title or None
 
 
 def read_pdf(data: bytes) -> Parsed:
@@ -100,7 +79,7 @@ def read_pdf(data: bytes) -> Parsed:
         title = document.metadata and document.metadata.title
     if not text.strip():
         raise ValueError("it has no text layer, so it needs OCR first")
-    text = re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE)
+    text = "\n".join(line.rstrip(" \t") for line in text.split("\n"))
     return re.sub(r"(?<=[^\W\d_])-\n(?=[a-z])", "", text), title or None
 
 
