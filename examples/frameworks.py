@@ -53,7 +53,7 @@ def pages(rag: RagCache) -> Iterator[tuple[str, list[tuple[int, str]]]]:
     end = len(rag.index.template.chunk("", "").token_ids)
     limit = Limit(lambda text: len(rag.index.template.plain(text)), rag.chunk_tokens - end, "the reader")
     for file in sorted(corpus_path().rglob("*.md")):
-        pieces = Splitter([limit]).split(file.read_text(encoding="utf-8"), markdown=True)
+        pieces = Splitter([limit]).split(file.read_text(encoding="utf-8"), "markdown")
         yield str(file.relative_to(corpus_path())), [(piece.start, piece.text) for piece in pieces]
 
 

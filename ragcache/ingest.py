@@ -22,9 +22,11 @@ from ragcache.pricing import Pricing
 from ragcache.remembered import nothing_in
 from ragcache.report import IngestPlan, IngestReport
 from ragcache.retrieve import (
+    EDITION,
     Document,
     Embedder,
     Found,
+    Layout,
     Limit,
     Piece,
     Splitter,
@@ -40,7 +42,10 @@ from ragcache.store import COLLECTION, DocumentRow
 #: Called with a stage's name, how much of it is done, and how much there is.
 Progress = Callable[[str, int, int], None]
 
-_MARKDOWN = ("md", "markdown")
+_LAYOUTS: Mapping[str, Layout] = {
+    **dict.fromkeys(("md", "markdown"), "markdown"),
+    **dict.fromkeys(("txt", "rst", "html", "htm", "pdf", "docx", "pptx"), "prose"),
+}
 _EMBED_BATCH, _EMBED_SECONDS = 64, 2.0  # chunks are embedded so many at once, or what there is after so long
 _EMBEDDED = "embedded_edition"  # setting: of the chunks that the vectors are of
 
@@ -268,12 +273,18 @@ class Ingestion:
             documents.remove(row.id for row in rows)
         elif changes.changed:
             documents.clean()
+
     def _known(self) -> dict[str, DocumentRow]:
         """Documents that came from files, by path."""
         return {row.source: row for row in self.index.catalog.documents() if COLLECTION not in row.metadata}
 
     def _unchanged(self, row: DocumentRow, path: Path) -> bool:
-        return row.digest == _digest(path) and row.metadata.get("chunk_tokens") == self.chunk_tokens
+        return row.digest == _digest(path) and row.metadata.items() >= self._division.items()
+
+    @property
+    def _division(self) -> dict[str, int]:
+        """What decides how a document is split; one that was split by anything else is split again."""
+        return {"chunk_tokens": self.chunk_tokens, "splitter": EDITION}
 
     def _put(self, path: Path, splitter: Splitter) -> None:
         document = load(path)
@@ -283,7 +294,7 @@ class Ingestion:
             document.source,
             document.digest,
             [(piece.text, piece.start, piece.end) for piece in pieces],
-            {**document.metadata, "chunk_tokens": self.chunk_tokens, MARKS: document.marks},
+            {**document.metadata, **self._division, MARKS: document.marks},
         )
 
     def _drop_vectors(self, source: str) -> None:
@@ -387,7 +398,7 @@ def silent(stage: str, done: int, total: int) -> None:
 
 
 def _pieces(document: Document, splitter: Splitter) -> list[Piece]:
-    return splitter.split(document.text, markdown=document.metadata["format"] in _MARKDOWN)
+    return splitter.split(document.text, _LAYOUTS.get(document.metadata["format"], "lines"))
 
 
 def _with_bases(encoders: Sequence[Encoder]) -> list[Encoder]:

@@ -34,7 +34,7 @@ FLOORS = [
 ]
 FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
 HEAVY = (
-    *("chromadb", "sentence_transformers", "semantic_text_splitter", "typer"),
+    *("chromadb", "sentence_transformers", "typer"),
     *("bs4", "docx", "pypdf", "pptx", "openpyxl", "pathspec", "markdown_it"),
 )
 

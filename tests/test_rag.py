@@ -98,6 +98,17 @@ def test_re_ingesting_changes_only_what_changed(rag: RagCache, documents: Path) 
     assert all(c.cache != "miss" for c in answer.report.chunks)
 
 
+def test_documents_that_an_older_version_split_are_split_again(rag: RagCache, documents: Path) -> None:
+    row = rag.index.catalog.document_by_source(str(documents / "bridge.md"))
+    assert row is not None
+    chunks = rag.index.catalog.chunks_of(row.id)
+    older = {key: value for key, value in row.metadata.items() if key != "splitter"}
+    rag.index.put(row.source, row.digest, [(chunk.text, chunk.start, chunk.end) for chunk in chunks], older)
+    report = rag.ingest(documents)
+    assert (report.unchanged, report.changed, report.encoded) == (2, 1, {})
+    assert rag.ingest(documents).unchanged == 3
+
+
 def test_a_new_document_with_another_method_adds_its_encoding(rag: RagCache, documents: Path) -> None:
     with pytest.raises(MissingEncoding, match="ragcache ingest --method link0"):
         rag.ask("What colour is the bridge?", method="link0", sampling=SHORT)

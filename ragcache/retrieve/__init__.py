@@ -1,19 +1,22 @@
 """Documents in, vectors out: loading, splitting, embedding and search, each a thin wrap of a library."""
 
+from ragcache.retrieve.borders import Layout
 from ragcache.retrieve.discover import Found, find
 from ragcache.retrieve.documents import Document, load
 from ragcache.retrieve.embed import DEFAULT_EMBEDDER, Embedder
 from ragcache.retrieve.foreign import foreign
 from ragcache.retrieve.neighbours import neighbours
-from ragcache.retrieve.split import Limit, Piece, Splitter
+from ragcache.retrieve.split import EDITION, Limit, Piece, Splitter
 from ragcache.retrieve.vanished import find_standing, gone
 from ragcache.retrieve.vectors import Vectors
 
 __all__ = [
     "DEFAULT_EMBEDDER",
+    "EDITION",
     "Document",
     "Embedder",
     "Found",
+    "Layout",
     "Limit",
     "Piece",
     "Splitter",

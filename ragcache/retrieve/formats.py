@@ -25,9 +25,9 @@ from ragcache.retrieve.parsed import (
     starts_of,
 )
 from ragcache.retrieve.records import render_csv, render_json, render_json_lines
+from ragcache.retrieve.webpage import show
 
 if TYPE_CHECKING:
-    from bs4 import BeautifulSoup
     from pypdf import PdfReader
 
 _BOMS = (  # the longer first: UTF-32's begins with UTF-16's
@@ -37,12 +37,6 @@ _BOMS = (  # the longer first: UTF-32's begins with UTF-16's
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_BLOCKS = (
-    "address article aside blockquote body caption dd div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 "
-    "h5 h6 header hr li main nav ol p pre section table tr ul"
-).split()
-_FLAG = re.compile("\x02([0-9]+)\x03")  # no control character is left in a text
-_UNSEEN = ("script", "style", "noscript", "template", "head", "title", "svg")
 
 
 def decode(data: bytes) -> str:
@@ -113,39 +107,8 @@ def read_html(data: bytes) -> Parsed:
         warnings.simplefilter("ignore")  # of XML, and of input that resembles a path: both are read as HTML
         page = BeautifulSoup(data, "html.parser")
     title = page.title and page.title.get_text(" ", strip=True)
-    for unseen in page.find_all(_UNSEEN):
-        unseen.decompose()
-    headings = _flagged(page)
-    first, *rest = _FLAG.split(_shown(page))
-    parts = [first, *rest[1::2]]
-    found = [headings[int(number)] for number in rest[::2]]
-    placed = (Heading(start, *one) for start, one in zip(starts_of(parts, "")[1:], found, strict=True))
-    return Parsed("".join(parts), title or "", marks_of(placed))
-
-
-def _flagged(page: "BeautifulSoup") -> list[tuple[int, str]]:
-    """Put a flag with its number in front of each heading's first word; their levels and words, in order."""
-    headings: list[tuple[int, str]] = []
-    for heading in page.find_all(re.compile("^h[1-6]$")):
-        if first := next((string for string in heading.strings if string.strip()), None):
-            words = heading.get_text(" ", strip=True)
-            first.replace_with(f"\x02{len(headings)}\x03{first.lstrip()}")
-            headings.append((int(heading.name[1]), words))
-    return headings
-
-
-def _shown(page: "BeautifulSoup") -> str:
-    for string in list(page.strings):  # without comments and the doctype
-        kept = string.replace(" ", "\xa0") if string.find_parent("pre") else re.sub(r"\s+", " ", string)
-        string.replace_with(kept)
-    for block in page.find_all(_BLOCKS):
-        block.insert_before("\n")
-        block.insert_after("\n\n" if block.name not in ("li", "tr", "dt", "dd") else "\n")
-    for tag, mark in (("br", "\n"), ("td", " | "), ("th", " | ")):
-        for one in page.find_all(tag):
-            one.insert_after(mark)
-    lines = (line.strip(" ").removesuffix(" |") for line in page.get_text().splitlines())
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n").replace("\xa0", " ")
+    text, headings = show(page)
+    return Parsed(text, title or "", marks_of(headings))
 
 
 def read_pdf(data: bytes) -> Parsed:
@@ -172,7 +135,7 @@ def read_pdf(data: bytes) -> Parsed:
 
 def _tidied(page: str) -> str:
     """Drop white space at the ends of lines; make a word whole that is hyphenated over one."""
-    page = re.sub(r"[ \t]+$", "", page, flags=re.MULTILINE)
+    page = "\n".join(line.rstrip(" \t") for line in page.split("\n"))
     return re.sub(r"(?<=[^\W\d_])-\n(?=[a-z])", "", page)
 
 

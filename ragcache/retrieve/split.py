@@ -1,17 +1,18 @@
 """Documents into chunks: on sentence borders, within every token limit, nothing truncated."""
 
-import math
-import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import cycle
 
 from ragcache.errors import InvalidArgument
-from ragcache.retrieve.needs import needs
+from ragcache.retrieve.borders import FINER, Borders, Layout, find_borders
 
-# A newline that wraps a line of prose: after 40 to 160 characters of it, before a letter. Longer lines are paragraphs.
-_WRAP = re.compile(r"""(?<![^\n]{161})(?<=[^\n]{39}[\w,;.!?)"'\u2019\u201d-])\n(?=[^\W\d_])""")
-# Spaces to sentence rules, and rare enough in documents for one of them to be free to stand for a wrap.
-_STAND_INS = "\u2005\u2004\u2006\u2000\u2001\u205f\u1680"
+EDITION = 2
+"""Of the borders: one more whenever the same text is cut elsewhere, so that documents are split again."""
+
+_CHARACTERS_PER_TOKEN = 6  # a first guess: what is counted tells better
+_BEYOND = 1.25  # in limits: what counts that much is too long wherever its last word ends
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,12 @@ class Piece:
 
 
 class Splitter:
-    """Splits texts into pieces that meet every limit, as large as paragraphs and sentences allow.
+    """Splits texts into pieces that meet every limit, as large as sections, paragraphs and sentences allow.
 
-    Borders come from semantic-text-splitter: paragraphs, lines, sentences (Unicode UAX #29), words, characters,
-    the coarsest that fits; for Markdown also headings and blocks.
+    Of the borders that a piece can reach within its limits, it ends at the coarsest: a section's, a paragraph's, a
+    line's, a sentence's; of several, at the last. Inside a sentence it ends only where the sentence is over a limit,
+    and inside a word only where the word is. The time grows as the text does: nothing much longer than a piece is ever
+    counted.
 
     Parameters
     ----------
@@ -72,17 +75,17 @@ class Splitter:
         if not limits:
             raise InvalidArgument("a splitter got no token limit; give it at least one.")
         self.limits = tuple(limits)
-        self._capacity = math.lcm(*(limit.max_tokens for limit in self.limits))
 
-    def split(self, text: str, *, markdown: bool = False) -> list[Piece]:
+    def split(self, text: str, layout: Layout = "prose") -> list[Piece]:
         """Split one document.
 
         Parameters
         ----------
         text : str
             The whole document.
-        markdown : bool
-            Prefer the borders of Markdown's headings and blocks.
+        layout : {'prose', 'markdown', 'lines'}
+            What its lines are: wrapped at some width or not; Markdown, with headings and fenced code; or lines that
+            mean something, such as those of source code.
 
         Returns
         -------
@@ -94,35 +97,67 @@ class Splitter:
         InvalidArgument
             If a single character is over a limit.
         """
-        with needs():
-            from semantic_text_splitter import MarkdownSplitter, TextSplitter
-        # A wrapped line is no border: its newline is shown to the splitter as a space, offset for offset.
-        stand_in = next((mark for mark in _STAND_INS if mark not in text), "\n")
-        kind = MarkdownSplitter if markdown else TextSplitter
-        splitter = kind.from_callback(lambda part: self._size(part.replace(stand_in, "\n")), self._capacity)
-        found = splitter.chunk_indices(_WRAP.sub(stand_in, text))
-        return [piece for start, part in found for piece in self._fitting(text, start, start + len(part))]
+        borders = find_borders(text, layout)
+        pieces = []
+        reach = _CHARACTERS_PER_TOKEN * min(limit.max_tokens for limit in self.limits)
+        start = _behind_space(text, 0)
+        while start < len(text):
+            window = self._window(text, start, reach)
+            kept = text[start : self._end(text, window, borders)].rstrip()
+            pieces.append(Piece(kept, start, start + len(kept)))
+            start = _behind_space(text, start + len(kept))
+            reach = round(window.full * 1.4) + 1
+        return pieces
 
-    def _size(self, text: str) -> int:
-        """Size in the one unit in which every limit is ``self._capacity``."""
-        return max(limit.count(text) * (self._capacity // limit.max_tokens) for limit in self.limits)
+    def _size(self, text: str) -> float:
+        """How much of the tightest limit it takes; over 1 is too long."""
+        size = 0.0
+        for limit in self.limits:
+            size = max(size, limit.count(text) / limit.max_tokens)
+            if size > _BEYOND:
+                break
+        return size
 
-    def _fitting(self, text: str, start: int, end: int) -> Iterator[Piece]:
-        # The library assumes that more text never has fewer tokens, and keeps what it can't split; halve those.
-        while start < end and text[start].isspace():
-            start += 1
-        while start < end and text[end - 1].isspace():
-            end -= 1
-        if start == end:
-            return
-        if self._size(text[start:end]) <= self._capacity:
-            yield Piece(text[start:end], start, end)
-            return
-        if end - start == 1:
-            raise InvalidArgument(self._refusal(text[start]))
-        middle = (start + end) // 2
-        yield from self._fitting(text, start, middle)
-        yield from self._fitting(text, middle, end)
+    def _window(self, text: str, start: int, reach: int) -> "_Window":
+        """The text ahead, up to a place that is surely too far, or to the end."""
+        while True:
+            end = min(start + reach, len(text))
+            size = self._size(text[start:end])
+            if size > _BEYOND or end == len(text):
+                return _Window(start, end, size)
+            reach *= 2
+
+    def _end(self, text: str, window: "_Window", borders: Borders) -> int:
+        """The border at which the piece from the window's start is to end."""
+        if window.size <= 1:
+            return window.end
+        ends: Sequence[int] = borders.within(window.start, window.end)
+        if fitting := self._fitting(text, window, ends):
+            best = borders.best(window.start, last := ends[fitting - 1])
+            return best if best == last or self._size(text[window.start : best].rstrip()) <= 1 else last
+        for pattern in FINER:
+            window = replace(window, end=ends[0]) if ends else window  # the first of those alone is too long: cut that
+            found = (match.end() for match in pattern.finditer(text, window.start, window.end))
+            ends = [end for end in found if window.start < end < window.end]
+            if fitting := self._fitting(text, window, ends):
+                return ends[fitting - 1]
+        raise InvalidArgument(self._refusal(text[window.start]))
+
+    def _fitting(self, text: str, window: "_Window", ends: Sequence[int]) -> int:
+        """How many of the ends a piece can reach; guessed by proportion, every third time by halves."""
+        low, high = 0, len(ends)
+        under, over = (window.start, 0.0), (window.end, window.size)
+        halves = cycle((False, False, True))
+        while low < high:
+            share = 0.5 if next(halves) else (1 - under[1]) / (over[1] - under[1])
+            aim = bisect_right(ends, under[0] + share * (over[0] - under[0])) - 1
+            place = min(max(aim, low), high - 1)
+            size = self._size(text[window.start : ends[place]].rstrip())
+            if size <= 1:
+                low, under = place + 1, (ends[place], size)
+            else:
+                high, over = place, (ends[place], size)
+        return low
 
     def _refusal(self, character: str) -> str:
         limit = max(self.limits, key=lambda limit: limit.count(character) / limit.max_tokens)
@@ -130,3 +165,23 @@ class Splitter:
             f"the character {character!r} alone takes {limit.count(character)} tokens, more than the limit of "
             f"{limit.max_tokens} of {limit.name}; raise `--chunk-tokens`."
         )
+
+
+@dataclass(frozen=True)
+class _Window:
+    """A stretch of a text that is too long for a piece, or the rest of the text; and its size in limits."""
+
+    start: int
+    end: int
+    size: float
+
+    @property
+    def full(self) -> float:
+        """Characters that would be one limit."""
+        return (self.end - self.start) / max(self.size, 0.01)
+
+
+def _behind_space(text: str, start: int) -> int:
+    while start < len(text) and text[start].isspace():
+        start += 1
+    return start

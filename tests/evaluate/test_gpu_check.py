@@ -70,7 +70,7 @@ def test_kernels_are_timed_and_those_that_refuse_say_none() -> None:
 
 
 def test_it_imports_nothing_that_a_bare_machine_lacks() -> None:
-    heavy = "chromadb sentence_transformers matplotlib pypdf bs4 docx semantic_text_splitter".split()
+    heavy = "chromadb sentence_transformers matplotlib pypdf bs4 docx".split()
     code = f"import sys, ragcache.evaluate.gpu_check; sys.exit(', '.join(set({heavy}) & set(sys.modules)) or 0)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

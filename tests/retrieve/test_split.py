@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from ragcache.errors import InvalidArgument
 from ragcache.retrieve import Embedder, Limit, Splitter
+from ragcache.retrieve.borders import Layout
 
 WORDS = "the tide project has its lead and budget in a harbour office near old river".split()
 
@@ -42,15 +43,16 @@ LINES = st.lists(
     max_size=60,
 ).map(" ".join)
 TEXTS = st.one_of(CHARACTERS, LINES, LINES.map(lambda text: text.replace(" \n ", "\n")))
+LAYOUTS = st.sampled_from(["prose", "markdown", "lines"])
 COUNTERS = st.sampled_from([len, words, erratic, lambda text: len(text.encode())])
 
 
 @settings(deadline=None, max_examples=300)
-@given(TEXTS, st.lists(st.tuples(COUNTERS, st.integers(4, 120)), min_size=1, max_size=3), st.booleans())
+@given(TEXTS, st.lists(st.tuples(COUNTERS, st.integers(4, 120)), min_size=1, max_size=3), LAYOUTS)
 def test_pieces_meet_every_limit_and_lose_only_whitespace(
-    text: str, limits: list[tuple[Callable[[str], int], int]], markdown: bool
+    text: str, limits: list[tuple[Callable[[str], int], int]], layout: Layout
 ) -> None:
-    pieces = Splitter([Limit(count, most, "test") for count, most in limits]).split(text, markdown=markdown)
+    pieces = Splitter([Limit(count, most, "test") for count, most in limits]).split(text, layout)
     end = 0
     for piece in pieces:
         assert piece.text == text[piece.start : piece.end]
@@ -62,25 +64,25 @@ def test_pieces_meet_every_limit_and_lose_only_whitespace(
     assert text[end:].strip() == ""
 
 
-@pytest.mark.parametrize("markdown", [False, True])
+@pytest.mark.parametrize("layout", ["prose", "markdown"])
 @pytest.mark.parametrize("width", [10_000, 100, 80, 60])
-def test_prose_is_cut_at_ends_of_sentences_however_its_lines_are_wrapped(width: int, markdown: bool) -> None:
+def test_prose_is_cut_at_ends_of_sentences_however_its_lines_are_wrapped(width: int, layout: Layout) -> None:
     text = textwrap.fill(prose(60), width)
-    pieces = Splitter([Limit(words, 50, "reader")]).split(text, markdown=markdown)
+    pieces = Splitter([Limit(words, 50, "reader")]).split(text, layout)
     assert all(piece.text.endswith(".") for piece in pieces)
     assert [words(piece.text) for piece in pieces] == [48] * 15
 
 
 @settings(deadline=None)
-@given(LINES.map(lambda text: text.replace(" \n ", "\n")), st.booleans())
-def test_a_tokenizer_is_only_ever_shown_the_documents_own_text(text: str, markdown: bool) -> None:
+@given(LINES.map(lambda text: text.replace(" \n ", "\n")), LAYOUTS)
+def test_a_tokenizer_is_only_ever_shown_the_documents_own_text(text: str, layout: Layout) -> None:
     text = f"{textwrap.fill(prose(6), 80)} {text}"
 
     def count(part: str) -> int:
         assert part in text
         return words(part)
 
-    assert Splitter([Limit(count, 20, "reader")]).split(text, markdown=markdown)
+    assert Splitter([Limit(count, 20, "reader")]).split(text, layout)
 
 
 def test_lines_that_are_paragraphs_are_borders() -> None:
@@ -97,7 +99,7 @@ def test_lines_of_a_list_are_borders() -> None:
 
 def test_markdown_prefers_headings_as_borders() -> None:
     text = f"# One\n\n{prose(3)}\n\n# Two\n\n{prose(3)}"
-    pieces = Splitter([Limit(words, 60, "reader")]).split(text, markdown=True)
+    pieces = Splitter([Limit(words, 60, "reader")]).split(text, "markdown")
     assert [piece.text[:5] for piece in pieces] == ["# One", "# Two"]
 
 
