@@ -24,7 +24,7 @@ def adopt(
     """Prefill what a Chroma collection holds already, as LangChain, LlamaIndex or any other program filled it.
 
     The collection is only read. Run again, it catches up with what was added and removed there; a vector store that is
-    wrapped by ragcache does that by itself.
+    wrapped by ragcache does that by itself, and adopts what other vector stores than Chroma hold.
     """
     from ragcache.methods import find
 

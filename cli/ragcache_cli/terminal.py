@@ -91,7 +91,8 @@ def short(path: str) -> str:
 def quiet_when_piped(stdout: TextIO, stderr: TextIO) -> None:
     """Keep libraries' own bars out of logs, and let no terminal's encoding end a command."""
     if not stderr.isatty():
-        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+        for variable in ("HF_HUB_DISABLE_PROGRESS_BARS", "TQDM_DISABLE"):
+            os.environ.setdefault(variable, "1")
     for stream in (stdout, stderr):
         if reconfigure := getattr(stream, "reconfigure", None):
             reconfigure(errors="backslashreplace")

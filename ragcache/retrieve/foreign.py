@@ -35,7 +35,10 @@ def foreign(path: Path, name: str | None) -> tuple[str, list[tuple[str, str, dic
         If there is no such collection, none is named and there are several, or Chroma refuses the folder.
     """
     if not (path / "chroma.sqlite3").is_file():
-        raise NoDocuments(f"{path} is no Chroma folder; name the one that was given as persist_directory or path")
+        raise NoDocuments(
+            f"{path} is no Chroma folder; name the one that was given as persist_directory or path. What another "
+            "vector store holds is adopted in Python, by RagCacheVectorStore(store, rag).adopt()"
+        )
     with needs():
         from chromadb import PersistentClient
         from chromadb.config import Settings
