@@ -20,6 +20,7 @@ from ragcache.index import Index
 from ragcache.ingest import Ingestion, Progress, listed, silent
 from ragcache.methods import DEFAULT_METHOD, Method
 from ragcache.model.decode import Sampling
+from ragcache.model.loading import BUNDLED, load_reader
 from ragcache.model.reader import Reader
 from ragcache.remembered import no_index, settings_of, stats
 from ragcache.report import Answer, IngestPlan, IngestReport
@@ -27,7 +28,6 @@ from ragcache.retrieve import DEFAULT_EMBEDDER, Embedder, Vectors, foreign
 from ragcache.stream import Stream
 from ragcache.written import Message
 
-BUNDLED = "bundled"
 _ADOPTED = "adopted_folders"  # setting: by collection
 CHUNK_TOKENS, TOP_K = 256, 5
 BUNDLED_CHUNK_TOKENS, BUNDLED_TOP_K = 72, 8  # what the bundled reader was trained on
@@ -155,7 +155,7 @@ class RagCache:
         exclude, ignore_files
             Patterns to leave out, and whether ignore files are obeyed, as in `ragcache.retrieve.find`.
         prune : bool
-            Whether every document goes whose file is gone, under whatever path it was.
+            Whether documents outside of the paths go, too, if their files are gone.
         progress : callable, optional
             `progress(stage, done, total)`.
         """
@@ -229,7 +229,8 @@ class RagCache:
         answer = self.engine.answer(
             question, chunks, method=method, recompute=recompute, sampling=sampling, history=history, compare=compare
         )
-        _add_retrieval(answer, taken)
+        answer.report.ms.retrieve = taken
+        answer.report.ms.total += taken
         return answer
 
     def stream(
@@ -354,13 +355,7 @@ class RagCache:
         return self._documents.known()
 
     def forget(self, *paths: str | Path) -> list[KnownDocument]:
-        """Remove files, folders, or what matches a pattern, with all that was made of them; `Documents.find` says how.
-
-        Raises
-        ------
-        NoDocuments
-            If one of them means no document of the index; nothing is removed then.
-        """
+        """Remove files, folders or what fits a pattern, as `Documents.find` says, with all that was made of them."""
         found = self._documents.find(*paths)
         self._documents.remove(one.id for one in found)
         return found
@@ -403,19 +398,3 @@ class RagCache:
 
     def _remember(self, **changes: object) -> None:
         self.index.catalog.set_setting("rag", {**self.index.catalog.setting("rag", {}), **changes})
-
-
-def load_reader(name: str, *, dtype: str = "auto", device: str | None = None) -> Reader:
-    """`Reader.load`, where "bundled" names the reader that comes with the package."""
-    if name != BUNDLED:
-        return Reader.load(name, dtype=dtype, device=device)
-    from ragcache import bundled
-
-    reader = Reader.load(str(bundled.reader_path()), dtype=dtype, device=device)
-    reader.name = BUNDLED
-    return reader
-
-
-def _add_retrieval(answer: Answer, taken: float) -> None:
-    answer.report.ms.retrieve = taken
-    answer.report.ms.total += taken

@@ -33,7 +33,8 @@ def corpus(
     from ragcache.evaluate import report
     from ragcache.evaluate.contenders import contenders
     from ragcache.evaluate.endtoend import run
-    from ragcache.rag import BUNDLED, RagCache
+    from ragcache.model.loading import BUNDLED
+    from ragcache.rag import RagCache
 
     field = contenders(split(names), numbers(budgets, float), controls=())
     use_threads(threads)

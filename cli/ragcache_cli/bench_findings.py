@@ -53,7 +53,7 @@ def admit(
     from ragcache.evaluate import report
     from ragcache.evaluate.admission import Rule, markdown
     from ragcache.evaluate.admission import admit as judge
-    from ragcache.rag import load_reader
+    from ragcache.model.loading import load_reader
 
     examples = _examples(tasks, n, seed, twins=True)
     with bench(answers or out.with_suffix(".jsonl"), model, dtype, max_new_tokens, threads, workers) as first:

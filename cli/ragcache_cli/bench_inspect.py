@@ -123,7 +123,7 @@ def _of_task(task: str, number: int, seed: int, pool: int, model: str | None, le
     from ragcache.evaluate import report
     from ragcache.evaluate.inspection import of_example
     from ragcache.evaluate.tasks import KNOWN
-    from ragcache.rag import BUNDLED, load_reader
+    from ragcache.model.loading import BUNDLED, load_reader
 
     examples = known(task, KNOWN).examples(max(pool, number + 1), seed)
     if number >= len(examples):

@@ -71,7 +71,7 @@ def bench(
     from ragcache.evaluate.records import Journal
     from ragcache.evaluate.workers import Workers
     from ragcache.model.decode import Sampling
-    from ragcache.rag import BUNDLED, load_reader
+    from ragcache.model.loading import BUNDLED, load_reader
 
     use_threads(threads)
     load = partial(load_reader, model or BUNDLED, dtype=dtype)

@@ -37,7 +37,8 @@ def demo(
 
     Ends with exit code 1 if an answer is wrong.
     """
-    from ragcache.rag import BUNDLED, RagCache
+    from ragcache.model.loading import BUNDLED
+    from ragcache.rag import RagCache
 
     with ExitStack() as stack:
         rag = stack.enter_context(RagCache.open(index or _temporary(stack), model=BUNDLED))

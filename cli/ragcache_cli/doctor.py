@@ -41,8 +41,8 @@ def doctor(
 
 def _loaded(model: str | None) -> "Reader":
     from ragcache import bundled
+    from ragcache.model.loading import BUNDLED
     from ragcache.model.reader import Reader
-    from ragcache.rag import BUNDLED
 
     if model not in (None, BUNDLED):
         return Reader.load(str(model))
