@@ -35,8 +35,8 @@ from ragcache.retrieve import (
     find_standing,
     gone,
     load,
-    neighbours,
 )
+from ragcache.similar import SimilarChunks
 from ragcache.store import COLLECTION, DocumentRow
 
 #: Called with a stage's name, how much of it is done, and how much there is.
@@ -310,7 +310,7 @@ class Ingestion:
             if not todo:
                 continue
             self.progress(f"encode {encoder.recipe}", 0, todo)
-            find_neighbours = _Neighbours(self.index, self.vectors)
+            find_neighbours = SimilarChunks(self.index, self.vectors)
             for done, chunk in enumerate(self.index.encode(encoder, neighbours=find_neighbours)):
                 made([chunk])
                 self.progress(f"encode {encoder.recipe}", done + 1, todo)
@@ -364,28 +364,6 @@ class _Arrivals:
 
     def _overdue(self) -> bool:
         return monotonic() - self._embedded >= _EMBED_SECONDS
-
-
-class _Neighbours:
-    """Most similar other chunks by exact search over the stored embeddings, computed once."""
-
-    def __init__(self, index: Index, vectors: Vectors) -> None:
-        self._index = index
-        self._vectors = vectors
-        self._count = 0
-        self._found: dict[str, list[str]] = {}
-
-    def __call__(self, chunk: str, count: int) -> Sequence[str]:
-        if self._count != count:
-            self._search(count)
-        return self._found[chunk]
-
-    def _search(self, count: int) -> None:
-        chunks = self._index.catalog.all_chunks()
-        names = [chunk.id for chunk in chunks]
-        found = neighbours(self._vectors.embeddings(names), names, [chunk.text for chunk in chunks], count)
-        self._found = {name: [names[i] for i in row] for name, row in zip(names, found, strict=True)}
-        self._count = count
 
 
 def listed(paths: str | Path | Sequence[str | Path]) -> list[str | Path]:

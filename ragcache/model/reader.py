@@ -372,9 +372,8 @@ class Reader:
 
     def _probe(self) -> list[RopeLayout]:
         frequencies = gate.rotary_frequencies(self.model)
-        layouts = rope.probe(self._record, frequencies, limit=self.limit, tolerance=gate.tolerance(self.model.dtype))
         self._given |= windows.handed_down(self.model, self._attention, self.limit)
-        return layouts
+        return rope.probe(self._record, frequencies, limit=self.limit, tolerance=gate.tolerance(self.model.dtype))
 
     def _record(self, position: int) -> list[tuple[Tensor, Tensor]]:
         """K and V per layer of two tokens at `position`; also checks that every layer calls our attention."""
@@ -392,8 +391,8 @@ class Reader:
 def _attention_configs(model: Any) -> list[PreTrainedConfig]:
     """Every configuration that says which attention some part of the model runs, parents first."""
     # The model's own switch walks through all modules and checks each; far too slow for twice a forward.
-    configs = [part.config for part in model.modules() if isinstance(part, PreTrainedModel)]
-    return list({id(config): config for config in configs}.values())
+    parts = (part for part in model.modules() if isinstance(part, PreTrainedModel))
+    return list({id(part.config): part.config for part in parts}.values())
 
 
 def _decoder_layers(model: Any) -> nn.ModuleList:
