@@ -23,6 +23,7 @@ from ragcache.store import ChunkRow, DocumentRow
 
 _TIMED = 6  # batches of an encoding that are timed: one of each sixth of its work, from the lightest to the heaviest
 _REPEATS, _QUICK = 3, 0.5  # times that a batch is timed which takes less than so many seconds
+_SHARE = 8  # at most one batch in so many is timed, but for one: it must not take as long as making them all
 _SECONDS = 10.0  # after so many no further batch is timed
 
 
@@ -208,23 +209,24 @@ def _flops(batch: Batch) -> float:
 def _seconds(trial: Trial, encoder: Encoder, planned: Sequence[Batch]) -> float:
     """Of all batches: the middle one of each group is timed, and the others there cost in proportion to their FLOPs."""
     trial.seconds(encoder, planned[0])  # a warm-up
-    groups = _grouped(planned)
+    count = min(_TIMED, 1 + len(planned) // _SHARE)
+    groups, repeats = _grouped(planned, count), _REPEATS if count == _TIMED else 1
     done = seconds = spent = 0.0
     for at in sorted(range(len(groups)), key=lambda at: abs(at - len(groups) // 2)):
         if spent > _SECONDS:
             break
         batch, flops = groups[at][len(groups[at]) // 2], sum(map(_flops, groups[at]))
         taken = [trial.seconds(encoder, batch)]
-        taken += [trial.seconds(encoder, batch) for _ in range(_REPEATS - 1) if taken[0] < _QUICK]
+        taken += [trial.seconds(encoder, batch) for _ in range(repeats - 1) if taken[0] < _QUICK]
         spent += sum(taken)
         done += flops
         seconds += median(taken) * flops / _flops(batch)
     return seconds * sum(map(_flops, planned)) / done
 
 
-def _grouped(planned: Sequence[Batch]) -> list[list[Batch]]:
+def _grouped(planned: Sequence[Batch], count: int) -> list[list[Batch]]:
     """Neighbouring batches in groups of about the same FLOPs."""
     costs = list(map(_flops, planned))
-    share = sum(costs) / _TIMED
+    share = sum(costs) / count
     turns = (int((end - cost / 2) / share) for cost, end in zip(costs, accumulate(costs), strict=True))
     return [[batch for _, batch in group] for _, group in groupby(zip(turns, planned, strict=True), key=itemgetter(0))]
