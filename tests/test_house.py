@@ -19,7 +19,7 @@ FLOORS = [
     ["encode", "select", "schedule"],
     ["attend", "layout"],
     ["methods"],
-    ["chunks", "remembered", "documents"],
+    ["chunks", "remembered"],
     ["index"],
     ["assembly", "stream", "matching", "closest", "collection", "breakeven"],
     ["written"],
@@ -28,7 +28,7 @@ FLOORS = [
     ["retrieve"],
     ["estimate", "similar"],
     ["pricing"],
-    ["ingest", "adoption"],
+    ["documents", "ingest", "adoption"],
     ["rag", "doctor", "calibrate"],
     ["evaluate", "train"],
 ]
