@@ -28,7 +28,7 @@ FLOORS = [
     ["retrieve"],
     ["documents", "estimate", "similar"],
     ["pricing"],
-    ["ingest", "adoption"],
+    ["documents", "ingest", "adoption"],
     ["rag", "doctor", "calibrate"],
     ["evaluate", "train"],
 ]
