@@ -181,3 +181,11 @@ def test_a_saved_folder_loads_in_the_asked_dtype_with_fp32_frequencies(
     assert reader.model.dtype == torch.bfloat16
     assert {f.dtype for f in gate.rotary_frequencies(reader.model)} == {torch.float32}
     assert reader.rotator.layouts[0] == readers("llama").rotator.layouts[0]
+
+
+def test_the_probe_reads_ordinary_tokens_where_the_tokenizer_has_two(reader: Reader) -> None:
+    found = gate.probe_tokens(reader.model, reader.tokenizer)
+    assert reader.tokenizer.decode(found) == "th"
+    assert not set(found) & set(reader.tokenizer.all_special_ids)
+    assert gate.probe_tokens(reader.model, lambda text, **_: {"input_ids": [3, 3]}) == (5, 7)
+    assert gate.probe_tokens(reader.model, lambda text, **_: {"input_ids": [3, 10**6]}) == (5, 7)

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from ragcache import Engine, Index, Reader, Sampling
+from ragcache import Engine, Index, RagCache, Reader, Sampling
 from ragcache.errors import MissingExtra, StorageFull
-from ragcache.model import smollm2
+from ragcache.model import notice, smollm2
 from ragcache.model.loading import SMOLLM2, load_reader
 
 NOTES = (
@@ -68,7 +68,13 @@ def test_it_reads_a_note(reader: Reader, tmp_path: Path) -> None:
         )
     assert "Ingrid Solberg" in answer.text
     assert answer.model == SMOLLM2
-    assert answer.report.notes == ()
+    assert notice.TEST_MODEL not in answer.report.notes
+
+
+@needs_the_model
+def test_its_index_retrieves_one_chunk_and_has_no_word_on_it(reader: Reader, tmp_path: Path) -> None:
+    with RagCache.open(tmp_path / "index", model=reader) as rag:
+        assert (rag.top_k, rag.model_note) == (1, "")
 
 
 @needs_the_model
@@ -142,7 +148,7 @@ def test_who_converts_at_the_same_time_as_another_gets_a_whole_folder(
 def test_a_conversion_that_was_killed_leaves_nothing_that_is_taken_for_a_model(package: Path, tmp_path: Path) -> None:
     script = """
 import os, signal
-from ragcache.model import smollm2
+from ragcache.model import notice, smollm2
 smollm2._require_gguf = lambda: None
 def convert(packed, folder):
     (folder / "model.safetensors").write_text("half")
