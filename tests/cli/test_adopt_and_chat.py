@@ -61,6 +61,19 @@ def test_what_somebody_embedded_is_prefilled_and_asked(
     assert "has adopted the collection 'notes' of" in other.stderr
 
 
+def test_a_collection_that_was_emptied_takes_nothing_with_it_and_is_said_so(
+    run: Run, tmp_path: Path, folder: Path, checkpoint: Path
+) -> None:
+    where = ("--collection", "notes", "--index", tmp_path / "index", "--model", checkpoint)
+    assert run("adopt", folder, *where).exit_code == 0
+    client = chromadb.PersistentClient(folder)
+    client.get_collection("notes").delete(ids=["a", "b", "c"])
+    client.close()
+    again = run("adopt", folder, *where)
+    assert "entries: 0 added, 0 changed, 0 removed, 0 unchanged" in again.stdout
+    assert "lists none of the 3 ids that are known of it, so nothing was forgotten" in " ".join(again.stderr.split())
+
+
 def test_nodes_stand_in_the_order_of_their_document(tmp_path: Path, folder: Path, checkpoint: Path) -> None:
     with RagCache.open(tmp_path / "index", model=str(checkpoint), method="naive") as rag:
         assert rag.adopt(folder, "nodes").added == 2
