@@ -12,9 +12,9 @@ Afterwards the placeholders are gone: whoever imports such a module gets it. A p
 never comes by here.
 """
 
-import atexit
 import gc
 import operator
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -49,6 +49,7 @@ _LATER: dict[str, dict[str, Callable[..., Any]]] = {
 @contextmanager
 def lean_start() -> Iterator[None]:
     """Import torch and transformers; inside the block, what loads a model or opens an index stays as lean."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that wait leave the processor to others
     collecting = gc.isenabled()
     gc.disable()  # what is imported is no garbage, and would be walked again and again
     later = _Later()
@@ -56,11 +57,10 @@ def lean_start() -> Iterator[None]:
         if "transformers" not in sys.modules:
             later.begin()
             _import_transformers(later)
+            gc.freeze()
         yield
     finally:
         later.end()
-        gc.freeze()
-        atexit.register(gc.unfreeze)  # extension modules want their objects back before they go
         if collecting:
             gc.enable()
 

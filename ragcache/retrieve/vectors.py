@@ -2,13 +2,19 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragcache.errors import IndexFormat, IndexMismatch, InvalidArgument, ingest
 from ragcache.retrieve.needs import needs
+from ragcache.retrieve.reading import Reading
+
+if TYPE_CHECKING:
+    from chromadb import ClientAPI, Collection
 
 
 class Vectors:
@@ -30,16 +36,31 @@ class Vectors:
     """
 
     def __init__(self, path: Path, name: str) -> None:
+        self.path = path
+        self._name = name
+        self._reading = Reading.open(path, name)
+        if self._reading is None:
+            _ = self._collection
+
+    @cached_property
+    def _client(self) -> "ClientAPI":
         with needs():
             from chromadb import PersistentClient
             from chromadb.config import Settings
-        self.path = path
-        with _damaged(path):
-            self._client = PersistentClient(path, settings=Settings(anonymized_telemetry=False))
-        with _refused(f"the collection name {name!r} is refused by Chroma"), _damaged(path):
-            self._collection = self._client.get_or_create_collection(
-                name, embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
+        with _damaged(self.path):
+            return PersistentClient(self.path, settings=Settings(anonymized_telemetry=False))
+
+    @cached_property
+    def _collection(self) -> "Collection":
+        client = self._client
+        with _refused(f"the collection name {self._name!r} is refused by Chroma"), _damaged(self.path):
+            return client.get_or_create_collection(
+                self._name, embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
             )
+
+    def _read(self) -> Reading | None:
+        """The collection without its client, as long as nobody may have written to it."""
+        return self._reading if self._reading is not None and self._reading.fresh else None
 
     def upsert(
         self,
@@ -100,11 +121,17 @@ class Vectors:
         """
         if k < 1:
             return []
+        ids, distances = self._nearest(embedding, k)
+        found = [(name, 1.0 - distance) for name, distance in zip(ids, distances, strict=True)]
+        return sorted(found, key=lambda hit: (-hit[1], hit[0]))
+
+    def _nearest(self, embedding: NDArray[np.float32], k: int) -> tuple[Sequence[str], Sequence[float]]:
+        reading = self._read()
+        if reading is not None and (found := reading.query(embedding, k)) is not None:
+            return found
         with self._other_size(len(embedding)):
             result = self._collection.query(query_embeddings=[embedding], n_results=k, include=["distances"])
-        distances = (result["distances"] or [[]])[0]
-        found = [(name, 1.0 - distance) for name, distance in zip(result["ids"][0], distances, strict=True)]
-        return sorted(found, key=lambda hit: (-hit[1], hit[0]))
+        return result["ids"][0], (result["distances"] or [[]])[0]
 
     def embeddings(self, ids: Sequence[str]) -> NDArray[np.float32]:
         """Read vectors back, in the order of `ids`.
@@ -137,11 +164,14 @@ class Vectors:
 
     def count(self) -> int:
         """How many vectors there are."""
-        return int(self._collection.count())
+        reading = self._read()
+        return reading.count() if reading is not None else int(self._collection.count())
 
     def close(self) -> None:
         """Let go of the folder, so that it may be moved or deleted."""
-        self._client.close()
+        self._reading = None
+        if "_client" in self.__dict__:
+            self._client.close()
 
     @contextmanager
     def _other_size(self, size: int) -> Iterator[None]:

@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -126,3 +128,39 @@ def test_a_closed_and_deleted_folder_can_be_made_again(tmp_path: Path) -> None:
         vectors.upsert(["a"], unit(1))
         vectors.close()
         shutil.rmtree(tmp_path / "chroma")
+
+
+READ_ONLY = """
+import sys
+from pathlib import Path
+import numpy as np
+from ragcache.retrieve import Vectors
+vectors = Vectors(Path(sys.argv[1]), "chunks")
+question = np.load(sys.argv[2])
+before = vectors.count(), vectors.query(question, 5)
+assert "chromadb" not in sys.modules
+vectors.upsert(["new"], question[None])
+assert "chromadb" in sys.modules
+assert vectors.query(question, 1)[0][0] == "new" and vectors.count() == before[0] + 1
+print(before)
+"""
+
+
+def test_a_process_that_only_reads_does_not_import_the_client(vectors: Vectors, tmp_path: Path) -> None:
+    vectors.upsert(names(300), unit(300))
+    question = unit(1, seed=1)[0]
+    np.save(tmp_path / "question.npy", question)
+    expected = (vectors.count(), vectors.query(question, 5))
+    vectors.close()
+    command = [sys.executable, "-c", READ_ONLY, str(tmp_path / "chroma"), str(tmp_path / "question.npy")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str(expected)
+
+
+def test_a_wrong_size_is_refused_without_the_client_too(vectors: Vectors, tmp_path: Path) -> None:
+    vectors.upsert(names(2), unit(2))
+    vectors.close()
+    script = READ_ONLY.replace("question = np.load(sys.argv[2])", "question = np.ones(3, dtype=np.float32)")
+    done = subprocess.run([sys.executable, "-c", script, str(tmp_path / "chroma")], capture_output=True, text=True)
+    assert "IndexMismatch" in done.stderr
+    assert "another size than 3" in done.stderr
