@@ -19,7 +19,7 @@ PLACES = ("ragcache", "cli", "integrations")
 PAGES = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.name != "cli.md")]
 NAMED = re.compile(r"(\brun )?`(ragcache [^`]*)`")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
-FOREIGN = {"--dirty", "--always", "--abbrev", "--exclude", "--upgrade"}  # git's and pip's
+FOREIGN = {"--dirty", "--always", "--abbrev", "--exclude", "--upgrade", "--no-deps"}  # git's and pip's
 STYLES, SCRIPTS = ROOT / "ragcache/evaluate/pages", ROOT / "ragcache/train"  # custom properties; options of their own
 
 
