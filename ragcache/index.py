@@ -291,8 +291,8 @@ class Index:
     def _enter(self, rows: Sequence[EncodingRow]) -> None:
         """Enter KV that is stored; what was made of text that is gone meanwhile goes, too."""
         with self.writing:
-            self.catalog.put_standing(rows, self._stands)
-            self.forgotten.delete()
+            if self.catalog.put_standing(rows, self._stands):
+                self.forgotten.delete()
 
     def _stands(self, key: str) -> bool:
         """Whether a part of a left context is still there; what is no KV's key is a part of the recipe."""

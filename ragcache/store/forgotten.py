@@ -81,6 +81,8 @@ def keys_of(connection: sqlite3.Connection, condition: str, *parameters: object)
 def forget(connection: sqlite3.Connection, keys: Iterable[str]) -> list[str]:
     """Drop every encoding by some keys, and every one made in their company, and in that one's; all of their keys."""
     gone, found = set[str](), set(keys)
+    if not found:
+        return []
     while found:
         gone |= found
         made = connection.execute(f"SELECT key FROM encodings WHERE {MADE_WITH}", (_listed(found),))
@@ -90,8 +92,10 @@ def forget(connection: sqlite3.Connection, keys: Iterable[str]) -> list[str]:
     return _noted(connection, gone)
 
 
-def forget_unreferenced(connection: sqlite3.Connection, keys: Iterable[str]) -> list[str]:
+def forget_unreferenced(connection: sqlite3.Connection, keys: Collection[str]) -> list[str]:
     """The same for those of some keys that no chunk has any more."""
+    if not keys:
+        return []
     query = "SELECT value FROM json_each(?) WHERE value NOT IN (SELECT key FROM encodings UNION SELECT key FROM lost)"
     return forget(connection, chain.from_iterable(connection.execute(query, (_listed(keys),))))
 
