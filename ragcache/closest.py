@@ -32,7 +32,8 @@ class Closest:
 
     def find(self, text: str) -> str | None:
         """The chunk that has most of its runs in a text; None where no chunk has one there."""
-        there = Counter(self._chunks[run] for run in set(_runs(_words(text))) if run in self._chunks)
+        runs = dict.fromkeys(_runs(_words(text)))  # each once, in order: of equals the first in the text is taken
+        there = Counter(self._chunks[run] for run in runs if run in self._chunks)
         return max(there, key=lambda chunk: there[chunk]) if there else None
 
 
@@ -55,6 +56,8 @@ def _respaced(chunk: str, text: str) -> str:
     """What differs where all words are there."""
     if len(chunk.strip()) < HEAD and chunk.strip() in text:
         return f"a chunk of fewer than {HEAD} characters is only found where it stands alone between line breaks"
+    if chunk.strip() in text:
+        return "it was handed over as new text; Engine.chunk(text) gives the index's own chunk"
     if " ".join(chunk.split()) in " ".join(text.split()):
         return "its white space is different there: indented, wrapped, or joined in another way"
     return "something stands between its words or lines there, such as bullets, numbers or quotation marks"
