@@ -156,7 +156,7 @@ class Engine:
         if history:
             if not question.strip():
                 raise InvalidArgument(_BLANK)
-            prompt = asked(question, known, history)
+            prompt = asked(question, known, history, self.index.template.system)
             return self._continued(prompt, method, recompute, sampling or Sampling(), question, drafts)
         return self._streamed(question, known, method, recompute, sampling, drafts)
 

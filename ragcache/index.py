@@ -11,14 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
+from ragcache.binding import bind_model, bind_template
 from ragcache.chunks import Chunk, Loaded, chunk_id, chunk_of, document_id, loose_id
 from ragcache.encode import Encoder, LeftContext
 from ragcache.encode.batches import batches, capacity
 from ragcache.encode.shelf import Shelf, displaced, lacking_extras
-from ragcache.errors import CorruptBlob, IndexMismatch, InvalidArgument, ingest
+from ragcache.errors import CorruptBlob, InvalidArgument, ingest
 from ragcache.model.buffer import ChunkKV
 from ragcache.model.reader import Reader
-from ragcache.segments import Segment, Template
+from ragcache.segments import Segment
 from ragcache.store import (
     PREFIX,
     Blob,
@@ -60,11 +61,13 @@ class Index:
         How KV is written; as it is by default.
     store : LocalStore, optional
         Where KV is written; durable files in the folder by default. The catalogue is as durable as it is.
+    system : str, optional
+        The instruction in front of the chunks; the index's own by default.
 
     Raises
     ------
     IndexMismatch
-        If the index was made by another model, tokenizer or dtype.
+        If the index was made by another model, tokenizer, dtype or system prompt.
     IndexFormat
         If the folder holds something else, or a newer format.
     """
@@ -77,19 +80,20 @@ class Index:
         memory_bytes: int = MEMORY_BYTES,
         codec: Codec | None = None,
         store: LocalStore | None = None,
+        system: str | None = None,
     ) -> None:
         self.path = Path(path)
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.reader = reader
         self.catalog = Catalog(self.path / "catalog.sqlite", durable=store is None or store.durable)
         self.store = store or LocalStore.near(reader.device, self.path / "kv")
-        self.template = Template(reader.tokenizer)
+        self.template = bind_template(self.catalog, reader, system, self.path)
+        self._fingerprint = bind_model(self.catalog, reader, self.path)
         self._secret = load_or_create_secret(self.path / "secret")
         self._memory = MemoryTier(memory_bytes)
         self._codec = codec
         self.writing, self.encoding = locks_of(self.path)
         self.forgotten = Forgotten(self.catalog, self.store, self._memory.discard)
-        self._adopt()
         with self.writing:
             self.forgotten.delete()  # what a killed process left
 
@@ -273,21 +277,6 @@ class Index:
 
     # -- inside
 
-    def _adopt(self) -> None:
-        """Bind a new index to its reader, or check that an old one is this reader's."""
-        made_by = self.catalog.setting("fingerprint")
-        if made_by is None:
-            self.catalog.set_setting("model", self.reader.name)
-            self.catalog.set_setting("prefix_ids", list(self.template.prefix.token_ids))
-            self.catalog.set_setting("prefix_text", self.template.prefix.text)
-            self.catalog.set_setting("fingerprint", self.reader.fingerprint)
-        elif made_by != self.reader.fingerprint:
-            raise IndexMismatch(
-                f"the index {self.path} was made by {self.catalog.setting('model')} ({made_by[:12]}), not by "
-                f"{self.reader.name} ({self.reader.fingerprint[:12]}) with its weights, tokenizer and dtype; "
-                "ask with that model, or ingest into another --index"
-            )
-
     def _enter(self, rows: Sequence[EncodingRow]) -> None:
         """Enter KV that is stored; what was made of text that is gone meanwhile goes, too."""
         with self.writing:
@@ -351,7 +340,7 @@ class Index:
         return ids
 
     def _key(self, recipe: str, left: Sequence[str], token_ids: Sequence[int]) -> str:
-        return kv_key(self._secret, fingerprint=self.reader.fingerprint, recipe=recipe, left=left, token_ids=token_ids)
+        return kv_key(self._secret, fingerprint=self._fingerprint, recipe=recipe, left=left, token_ids=token_ids)
 
     def _loaded(self, chunk: Chunk, row: EncodingRow, *, exact: bool) -> Loaded:
         if self._key(row.recipe, row.left, chunk.segment.token_ids) != row.key:
@@ -381,7 +370,7 @@ class Index:
         return EncodingRow(chunk, encoder.recipe, key, left.keys, size, left.words, now, now)
 
     def _write(self, key: str, kv: ChunkKV, recipe: str) -> int:
-        about = {"fingerprint": self.reader.fingerprint, "recipe": recipe}
+        about = {"fingerprint": self._fingerprint, "recipe": recipe}
         blob = Blob(key, kv.token_ids, kv.start, tuple(t.cpu() for t in kv.layers), kv.extras, about)
         self.store.put_if_absent(key, pack(blob, self._codec))
         return self.store.head(key) or 0

@@ -112,6 +112,7 @@ class Template:
     """
 
     def __init__(self, tokenizer: Any, system: str = SYSTEM) -> None:
+        self.system = system
         self._tokenizer = tokenizer
         # Whether text may become special tokens is a switch on the tokenizer itself, and other threads are using it.
         self._marking = copy.deepcopy(tokenizer)

@@ -33,11 +33,13 @@ class Message:
         return "".join(parts)
 
 
-def asked(question: str, chunks: Sequence[Chunk], history: Sequence[Message]) -> list[Message]:
+def asked(
+    question: str, chunks: Sequence[Chunk], history: Sequence[Message], system: str = SYSTEM
+) -> list[Message]:
     """A question over chunks in the house's own words, behind earlier turns, whose system message stays theirs."""
-    system = [] if history and history[0].role == "system" else [Message("system", SYSTEM)]
+    first = [] if history and history[0].role == "system" else [Message("system", system)]
     notes = [part for chunk in chunks for part in (chunk, CHUNK_END)]
-    return merged([*system, *history, Message("user", (BEFORE_CHUNKS, *notes, BEFORE_QUESTION + question.strip()))])
+    return merged([*first, *history, Message("user", (BEFORE_CHUNKS, *notes, BEFORE_QUESTION + question.strip()))])
 
 
 def merged(messages: Iterable[Message]) -> list[Message]:

@@ -13,14 +13,14 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "ragcache"
 # Lower rooms first; a module may import from its own room and from lower ones.
 FLOORS = [
-    ["errors", "lazy", "bundled", "options"],
+    ["errors", "lazy", "bundled", "options", "hub"],
     ["segments", "report", "places", "printing"],
     ["model", "store"],
     ["encode", "select", "schedule"],
     ["attend", "layout"],
     ["methods"],
     ["chunks", "remembered"],
-    ["index"],
+    ["binding", "index"],
     ["assembly", "stream", "matching", "closest", "collection", "breakeven"],
     ["written"],
     ["matcher"],

@@ -2,11 +2,10 @@
 
 from ragcache import bundled
 from ragcache.model import smollm2
+from ragcache.model.checkpoint import BUNDLED as BUNDLED
+from ragcache.model.checkpoint import SMOLLM2 as SMOLLM2
 from ragcache.model.fallback import FallbackReader
 from ragcache.model.reader import Reader
-
-BUNDLED = "bundled"
-SMOLLM2 = "smollm2"
 
 
 def load_reader(name: str, *, dtype: str = "auto", device: str | None = None, reuse: bool = True) -> Reader:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.cache_utils import Cache
 
-from ragcache.errors import InvalidArgument, UnsupportedModel
+from ragcache.errors import UnsupportedModel
 from ragcache.model import attention, gate, rope, windows
 from ragcache.model.borders import borders
 from ragcache.model.buffer import ChunkKV, KVBuffer
@@ -20,6 +20,7 @@ from ragcache.model.fingerprint import fingerprint, weights_in_memory, weights_o
 from ragcache.model.joint import Call, Gathering, JointBuffer, kept_rows, parted
 from ragcache.model.lock import FairLock
 from ragcache.model.plan import HIDDEN, ForwardPlan, Positions, Slots, StopForward
+from ragcache.model.pretrained import load_pretrained
 from ragcache.model.rope import KeyRotator, RopeLayout
 from ragcache.model.runs import lined_up
 from ragcache.model.tiles import tiled
@@ -97,35 +98,28 @@ class Reader:
         Raises
         ------
         InvalidArgument
-            If nothing by that name can be loaded.
+            If nothing by that name can be loaded, or there is no such dtype or device.
+        MissingExtra
+            If a package is not installed that the model needs.
         UnsupportedModel
             If the model's KV cannot be moved.
         """
-        from transformers import AutoModelForCausalLM, AutoTokenizer
-
-        device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        # from_pretrained(dtype=…) keeps the rotary buffers in fp32; model.to(dtype) would not.
-        kind = dtype if dtype == "auto" else getattr(torch, dtype, None)
-        if kind != "auto" and not (isinstance(kind, torch.dtype) and kind.is_floating_point):
-            raise InvalidArgument(f"no dtype is called {dtype!r}; use auto, float32, bfloat16 or float16")
-        try:
-            tokenizer = AutoTokenizer.from_pretrained(name, revision=revision)
-            model = AutoModelForCausalLM.from_pretrained(name, dtype=kind, revision=revision, use_safetensors=True)
-        except (OSError, ValueError, KeyError) as error:
-            reason = str(error).strip().partition("\n")[0]
-            raise InvalidArgument(
-                f"cannot load the model {name!r}: {reason} Name a hub id or a folder with --model; "
-                "`ragcache doctor` checks it"
-            ) from error
+        model, tokenizer = load_pretrained(name, dtype=dtype, device=device, revision=revision)
         folder = Path(name)  # whose files decide, even where it lies in a hub's cache: they may have been exchanged
         weights = weights_of_files(folder) if folder.is_dir() else getattr(model.config, "_commit_hash", None)
-        return cls(model.to(device), tokenizer, name=name, weights=weights)
+        return cls(model, tokenizer, name=name, weights=weights)
 
     @cached_property
     def fingerprint(self) -> str:
         """Digest over weights, config, tokenizer, dtype and rotary layout: a KV loads only for what made it."""
-        weights = self._weights or weights_in_memory(self.model)
-        return fingerprint(self.model, self.tokenizer, self.rotator.layouts, weights)
+        if not self._weights:
+            return self.fingerprint_in_memory
+        return fingerprint(self.model, self.tokenizer, self.rotator.layouts, self._weights)
+
+    @cached_property
+    def fingerprint_in_memory(self) -> str:
+        """The same of what memory holds, whatever it was loaded from: every weight is hashed."""
+        return fingerprint(self.model, self.tokenizer, self.rotator.layouts, weights_in_memory(self.model))
 
     @cached_property
     def stop_ids(self) -> frozenset[int]:

@@ -1,0 +1,70 @@
+"""What a checkpoint's name, dtype and device must be; read without torch, so that a wrong one is refused at once."""
+
+import re
+from pathlib import Path
+
+from ragcache.errors import InvalidArgument
+from ragcache.hub import check_name
+
+BUNDLED = "bundled"
+SMOLLM2 = "smollm2"
+DTYPES = ("auto", "float32", "bfloat16", "float16")  # and float64, for studies
+_DEVICE = re.compile(r"(cpu|cuda|mps|xpu|npu|hpu|mlu|musa)(:\d+)?")
+_TOKENIZERS = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "vocab.txt", "tekken.json")
+
+
+def check_model(name: str) -> None:
+    """Refuse a name by which no model can be loaded.
+
+    Parameters
+    ----------
+    name : str
+        "bundled", "smollm2", a folder, or a hub id.
+
+    Raises
+    ------
+    InvalidArgument
+        If there is no such folder, if it holds no model or no tokenizer, or if nothing of that name is on this machine
+        and the hub may not be asked.
+    """
+    if name in (BUNDLED, SMOLLM2):
+        return
+    check_name(name, "the model", "--model")
+    folder = Path(name).expanduser()
+    if not folder.is_dir():
+        return
+    if not (folder / "config.json").is_file():
+        raise InvalidArgument(
+            f"cannot load the model {name!r}: the folder holds no config.json; name one that `save_pretrained` wrote, "
+            "or a hub id, with --model"
+        )
+    if not any((folder / file).is_file() for file in _TOKENIZERS):
+        raise InvalidArgument(
+            f"cannot load the model {name!r}: the folder holds no tokenizer; copy tokenizer.json and "
+            "tokenizer_config.json into it from where the model came from, or name another with --model"
+        )
+
+
+def check_dtype(dtype: str) -> None:
+    """Refuse what is no dtype that a model computes in.
+
+    Raises
+    ------
+    InvalidArgument
+        The message lists those that are.
+    """
+    if dtype not in (*DTYPES, "float64"):
+        *most, last = DTYPES
+        raise InvalidArgument(f"no dtype is called {dtype!r}; use {', '.join(most)} or {last}")
+
+
+def check_device(device: str | None) -> None:
+    """Refuse what can be no device; whether the machine has it, torch says when a model is loaded.
+
+    Raises
+    ------
+    InvalidArgument
+        The message gives examples.
+    """
+    if device is not None and not _DEVICE.fullmatch(device):
+        raise InvalidArgument(f"no device is called {device!r}; use cpu, cuda, cuda:1, mps or xpu")

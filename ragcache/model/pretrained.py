@@ -1,0 +1,89 @@
+"""Checkpoints through transformers, and in one sentence why one cannot be loaded."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from ragcache.errors import InvalidArgument, MissingExtra
+from ragcache.model.checkpoint import check_device, check_dtype, check_model
+
+
+def load_pretrained(name: str, *, dtype: str, device: str | None, revision: str | None) -> tuple[Any, Any]:
+    """Load a model, on its device, and its tokenizer.
+
+    Parameters
+    ----------
+    name, dtype, device, revision
+        As in `Reader.load`.
+
+    Raises
+    ------
+    InvalidArgument
+        If there is no such model, dtype or device.
+    MissingExtra
+        If a package is not installed that the model needs, as quantised ones do.
+    """
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    check_dtype(dtype)
+    check_model(name)
+    device = _present(device)
+    # from_pretrained(dtype=…) keeps the rotary buffers in fp32; model.to(dtype) would not.
+    kind = dtype if dtype == "auto" else getattr(torch, dtype)
+    with _explained(name, revision):
+        tokenizer = AutoTokenizer.from_pretrained(name, revision=revision)
+        model = AutoModelForCausalLM.from_pretrained(name, dtype=kind, revision=revision, use_safetensors=True)
+    return model.to(device), tokenizer
+
+
+def _present(device: str | None) -> str:
+    """The device to load onto, if this machine has it."""
+    check_device(device)
+    if device is None:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise InvalidArgument(
+            f"this machine has no device {device!r} that torch can use ({_first_line(error)}); leave --device out, or "
+            "name another, such as cpu"
+        ) from error
+    return device
+
+
+@contextmanager
+def _explained(name: str, revision: str | None) -> Iterator[None]:
+    try:
+        yield
+    except (ImportError, RuntimeError) as error:
+        kind = _quantization(name, revision)
+        if not kind and not isinstance(error, ImportError):
+            raise
+        needs = f"it is quantised by {kind}, and " if kind else ""
+        reason = _first_line(error).rstrip(".")
+        install = f"; run `pip install {kind}`" if kind and "pip install" not in reason else ""
+        raise MissingExtra(
+            f"cannot load the model {name!r}: {needs}{reason}{install}, or name a model that needs none with --model"
+        ) from error
+    except (OSError, ValueError, KeyError) as error:
+        raise InvalidArgument(
+            f"cannot load the model {name!r}: {_first_line(error)} Name a hub id or a folder with --model; "
+            "`ragcache doctor` checks it"
+        ) from error
+
+
+def _quantization(name: str, revision: str | None) -> str:
+    """How a checkpoint is quantised; nothing where it is not."""
+    from transformers import AutoConfig
+
+    try:
+        config = AutoConfig.from_pretrained(name, revision=revision).to_dict()
+    except (OSError, ValueError, KeyError):
+        return ""
+    return str((config.get("quantization_config") or {}).get("quant_method", ""))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
