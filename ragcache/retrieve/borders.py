@@ -1,7 +1,7 @@
 """Where a text may be cut: sections, paragraphs, lines, sentences; where those are too long, words and characters.
 
-Sentences follow Unicode's rule (UAX #29), with one tightening: a full stop, ``!`` and ``?`` end one only in front of
-white space, so that ``a != b`` and ``page?q=1`` stay whole. Ideographic stops need no space.
+Sentences follow Unicode's rule (UAX #29), but for two things. A full stop, ``!`` and ``?`` end one only in front of
+white space, so that ``a != b`` and ``page?q=1`` stay whole; ideographic stops need no space. And an ellipsis is a stop.
 """
 
 from bisect import bisect_left, bisect_right
@@ -25,21 +25,27 @@ _SENTENCE_END = regex.compile(
     rf"""
     (?: [^\P{{SB=STerm}}\x00-\x7f]{_CLOSED_TIGHT}\s*+
       | [!?]{_CLOSED}\s++
-      | \p{{SB=ATerm}}{_CLOSED}\s++
+      | [\p{{SB=ATerm}}\u2026]{_CLOSED}\s++
         (?![^\p{{SB=OLetter}}\p{{SB=Upper}}\p{{SB=Lower}}\p{{SB=STerm}}\p{{SB=ATerm}}\r\n]*+\p{{SB=Lower}})
     )
     (?![\p{{SB=SContinue}}\p{{SB=STerm}}\p{{SB=ATerm}}])
     """,
-    regex.VERBOSE,
+    regex.X,
 )
 _NEWLINE = regex.compile(r"\r\n|[\n\r\v\f\x85\u2028\u2029]")
 _GAP = regex.compile(rf"(?:\A|{_NEWLINE.pattern})\s*+")
-# A newline that wraps a line of prose: after 40 to 160 characters of it, in front of a word. A longer line is a
-# paragraph, and a word with a capital goes on only behind a letter, a comma or the like.
-_WRAP = regex.compile(
-    r"""(?<![^\n]{161})(?<=[^\n]{39}\S)(?:(?<=[\w,;.!?)\]"'\u2019\u201d-])\r?\n(?=[^\W\d_])|\r?\n(?=\p{Ll}))"""
-)
-_WRAP_INDENTED = regex.compile(_WRAP.pattern.replace(r"\r?\n", r"\r?\n[ \t]*+"))
+# A newline that wraps a line of prose: after 40 to 160 characters of it (a longer line is a paragraph), and in front of
+# a small letter; of a capital, behind a letter, a comma or the like; of a number or a bracket, behind a small letter or
+# a comma, unless the number is a list's. A page may break off without a stop: then blank lines follow.
+_WRAPS = r"""
+    (?<![^\n]{161})(?<=[^\n]{39}\S)(?:
+        NEWLINE(?=\p{Ll})
+      | (?<=[\w,;.!?)\]"'\u2019\u201d-])NEWLINE(?=[^\W\d_])
+      | (?<=[\p{Ll},;])NEWLINE(?=[\d("'\u201c\u2018\u201e\u00ab])(?!\d+[.)]\s)
+    )"""
+_PAGE_WRAP = r"(?<=[^\n]{39}[\p{L},])(?:\r?\n){2,4}(?=\p{Ll})"
+_WRAP = regex.compile(_WRAPS.replace("NEWLINE", r"\r?\n") + " | " + _PAGE_WRAP, regex.X)
+_WRAP_INDENTED = regex.compile(_WRAPS.replace("NEWLINE", r"\r?\n[ \t]*+"), regex.X)
 # How a line of Markdown begins: a fence around code, a heading, a heading that the next line underlines.
 _MARK = regex.compile(
     r"(?<!\t|[ ]{4})(?:(?P<fence>`{3,}+|~{3,}+)(?P<info>[^\n]*+)|(?P<level>\#{1,6}+)(?!\S)"

@@ -122,7 +122,7 @@ class Splitter:
         """The text ahead, up to a place that is surely too far, or to the end."""
         while True:
             end = min(start + reach, len(text))
-            size = self._size(text[start:end])
+            size = self._size(text[start:end].rstrip())
             if size > _BEYOND or end == len(text):
                 return _Window(start, end, size)
             reach *= 2
