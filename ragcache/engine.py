@@ -13,7 +13,7 @@ from ragcache import methods
 from ragcache.assembly import Assembled, Assembly, Settling
 from ragcache.breakeven import BreakEven
 from ragcache.chunks import Chunk
-from ragcache.errors import InvalidArgument, MissingEncoding, PromptTooLong, ingest
+from ragcache.errors import InvalidArgument, PromptTooLong
 from ragcache.index import Index
 from ragcache.matcher import Matcher
 from ragcache.methods import DEFAULT_METHOD, Method
@@ -22,6 +22,7 @@ from ragcache.model.decode import Sampling, Step
 from ragcache.model.passes import Pass
 from ragcache.model.plan import Slots
 from ragcache.model.reader import Reader
+from ragcache.remembered import check_encoding
 from ragcache.report import Answer, Comparison, Timings
 from ragcache.segments import Frame, Prompt
 from ragcache.select import Selector
@@ -371,12 +372,7 @@ class Engine:
         MissingEncoding
             The message names the command that makes it.
         """
-        made = self.index.catalog.recipes()
-        if row.encode is not None and made and row.encode.recipe not in made:
-            raise MissingEncoding(
-                f"the index {self.index.path} holds {', '.join(made)} KV, but method {row.name!r} loads "
-                f"{row.encode.recipe}; run `{ingest(self.index.path, method=row.name)}`"
-            )
+        check_encoding(self.index.catalog, self.index.path, row)
 
     def _check_length(self, prompt: Prompt, max_new_tokens: int) -> None:
         if len(prompt) + max_new_tokens > self.reader.limit:

@@ -24,8 +24,8 @@ from ragcache.report import IngestPlan, IngestReport
 from ragcache.retrieve import (
     EDITION,
     Document,
-    Embedder,
     Found,
+    GivenSplitter,
     Layout,
     Limit,
     Piece,
@@ -36,6 +36,7 @@ from ragcache.retrieve import (
     gone,
     load,
 )
+from ragcache.retrieve.given import AnyEmbedder, AnySplitter, splitter_name
 from ragcache.similar import SimilarChunks
 from ragcache.store import COLLECTION, DocumentRow
 
@@ -76,19 +77,22 @@ class Ingestion:
         Chunks and their KV.
     vectors : Vectors
         Their embeddings.
-    embedder : Embedder
+    embedder : AnyEmbedder
         Makes the embeddings.
     chunk_tokens : int
         Most reader tokens of a chunk.
     progress : Progress
         Told what is being done.
+    splitter : AnySplitter or None
+        A program's own splitter.
     """
 
     index: Index
     vectors: Vectors
-    embedder: Embedder
+    embedder: AnyEmbedder
     chunk_tokens: int
     progress: Progress
+    splitter: AnySplitter | None = None
 
     def run(
         self,
@@ -282,11 +286,12 @@ class Ingestion:
         return row.digest == _digest(path) and row.metadata.items() >= self._division.items()
 
     @property
-    def _division(self) -> dict[str, int]:
+    def _division(self) -> dict[str, int | str]:
         """What decides how a document is split; one that was split by anything else is split again."""
-        return {"chunk_tokens": self.chunk_tokens, "splitter": EDITION}
+        own = EDITION if self.splitter is None else splitter_name(self.splitter)
+        return {"chunk_tokens": self.chunk_tokens, "splitter": own}
 
-    def _put(self, path: Path, splitter: Splitter) -> None:
+    def _put(self, path: Path, splitter: Splitter | GivenSplitter) -> None:
         document = load(path)
         pieces = _pieces(document, splitter)
         self._drop_vectors(document.source)  # before the chunks: no vector may outlive its own
@@ -317,14 +322,15 @@ class Ingestion:
             encoded[encoder.recipe] = todo
         return encoded
 
-    def _splitter(self) -> Splitter:
+    def _splitter(self) -> Splitter | GivenSplitter:
         # A chunk's own end takes tokens too.
         end = len(self.index.template.chunk("", "").token_ids)
         if self.chunk_tokens <= end:
             raise InvalidArgument(f"chunk_tokens is {self.chunk_tokens}; a chunk's end alone takes {end}")
         most = min(self.chunk_tokens, self._room)
         reader = Limit(lambda text: len(self.index.template.plain(text)), most - end, "the reader")
-        return Splitter([reader, Limit(self.embedder.count, self.embedder.max_tokens, "the embedder")])
+        limited = Splitter([reader, Limit(self.embedder.count, self.embedder.max_tokens, "the embedder")])
+        return limited if self.splitter is None else GivenSplitter(self.splitter, limited)
 
     @property
     def _room(self) -> int:
@@ -375,7 +381,7 @@ def silent(stage: str, done: int, total: int) -> None:
     """Report nothing: the `Progress` of a caller that gave none."""
 
 
-def _pieces(document: Document, splitter: Splitter) -> list[Piece]:
+def _pieces(document: Document, splitter: Splitter | GivenSplitter) -> list[Piece]:
     return splitter.split(document.text, _LAYOUTS.get(document.metadata["format"], "lines"))
 
 

@@ -12,7 +12,8 @@ from ragcache.estimate import estimate
 from ragcache.index import Index
 from ragcache.model.cost import Shape, gigabytes_per_1000_pages
 from ragcache.report import IngestPlan
-from ragcache.retrieve import Embedder, Vectors
+from ragcache.retrieve import Vectors
+from ragcache.retrieve.given import AnyEmbedder
 from ragcache.store import DocumentRow
 
 _SAMPLED = 64  # texts that are encoded and embedded to see how long that takes
@@ -45,13 +46,13 @@ class Pricing:
         Where they would go; it is left as it is.
     vectors : Vectors
         Where their embeddings would go.
-    embedder : Embedder
+    embedder : AnyEmbedder
         Would make those.
     """
 
     index: Index
     vectors: Vectors
-    embedder: Embedder
+    embedder: AnyEmbedder
     _new: list[list[int]] = field(default_factory=list)  # tokens of each chunk of each document
     _replaced: set[str] = field(default_factory=set)
     _sample: Sample = field(default_factory=Sample)

@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,24 +16,22 @@ from ragcache.collection import Collection
 from ragcache.documents import Documents, KnownDocument
 from ragcache.encode import Encoder
 from ragcache.engine import Engine
-from ragcache.errors import InvalidArgument
 from ragcache.index import Index
 from ragcache.ingest import Ingestion, Progress, listed, silent
-from ragcache.methods import DEFAULT_METHOD, Method
+from ragcache.methods import Method
 from ragcache.model import notice
 from ragcache.model.decode import Sampling
-from ragcache.model.loading import BUNDLED, SMOLLM2, load_reader
 from ragcache.model.reader import Reader
-from ragcache.remembered import no_index, nothing_in, settings_of, stats
+from ragcache.opening import check_retrieval, given_reader, resolve
+from ragcache.remembered import nothing_in, stats
 from ragcache.report import Answer, IngestPlan, IngestReport
-from ragcache.retrieve import DEFAULT_EMBEDDER, Embedder, Vectors
+from ragcache.retrieve import TextEmbedder, Vectors
+from ragcache.retrieve.given import AnyEmbedder, AnySplitter
 from ragcache.stream import Stream
 from ragcache.written import Message
 
-CHUNK_TOKENS, TOP_K = 256, 5
-#: The same for models that read others best: the bundled one as it was trained; a second chunk mostly misleads SmolLM2.
-_SIZES = {BUNDLED: (72, 8), SMOLLM2: (256, 1)}
-
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 class RagCache:
     """Questions answered over documents, from chunk KV that was made when they were ingested.
@@ -42,8 +40,9 @@ class RagCache:
     """
 
     def __init__(
-        self, index: Index, vectors: Vectors, embedder: Embedder, *, method: str, chunk_tokens: int, top_k: int
-    ) -> None:
+        self, index: Index, vectors: Vectors, embedder: AnyEmbedder, *, method: str, chunk_tokens: int, top_k: int,
+        splitter: AnySplitter | None = None,
+    ) -> None:  # fmt: skip
         self.index = index
         self.reader = index.reader
         self.engine = Engine(index.reader, index, method)
@@ -54,33 +53,44 @@ class RagCache:
         self._vectors = vectors
         self._documents = Documents(index.path, index.catalog, index.forgotten, vectors.delete)
         self._embedder = embedder
+        self._splitter = splitter
 
     @classmethod
     def open(
         cls,
         path: str | Path = "./index",
         *,
-        model: str | Reader | None = None,
+        model: "str | Reader | PreTrainedModel | None" = None,
+        tokenizer: "PreTrainedTokenizerBase | None" = None,
         method: str | None = None,
-        embedder: str | None = None,
+        embedder: str | TextEmbedder | None = None,
         dtype: str | None = None,
         device: str | None = None,
+        system: str | None = None,
+        splitter: AnySplitter | None = None,
         create: bool = True,
     ) -> Self:
-        """Open an index, or create one.
+        """Open an index, or create one. What it was made with it remembers; docs/hooks.md shows each of the hooks.
 
         Parameters
         ----------
         path : str or Path
             The index's folder.
-        model : str or Reader, optional
-            Hub id, folder, "smollm2", "bundled", or a loaded reader; the index's own by default, else the bundled one.
+        model : str, Reader or PreTrainedModel, optional
+            Hub id, folder, "smollm2", "bundled", a loaded reader, or a loaded Hugging Face model with its `tokenizer`;
+            the index's own by default, else the bundled one.
+        tokenizer : PreTrainedTokenizerBase, optional
+            Of a loaded model.
         method : str, optional
             Default row of the method table for this index.
-        embedder : str, optional
-            A sentence-transformers model.
+        embedder : str or TextEmbedder, optional
+            A sentence-transformers model, or an object with `name`, `max_tokens` and `embed(texts)`.
         dtype, device : str, optional
             As in `Reader.load`.
+        system : str, optional
+            The instruction in front of the chunks.
+        splitter : TextSplitter or callable, optional
+            An object with `split_text(text)`, or a function of a text; what is over a limit is split further.
         create : bool
             Whether a missing index is made.
 
@@ -88,49 +98,38 @@ class RagCache:
         ------
         EmptyIndex
             If there is no index and `create` is False.
+        IndexFormat
+            If the path is no folder, or holds something else.
         IndexMismatch
-            If the index was made by another model, tokenizer or dtype.
+            If the index was made by another model, tokenizer, dtype, system prompt or splitter.
         InvalidArgument
-            If the model, method or embedder is not one.
+            If the model, dtype, device, method, embedder or splitter is not one, or the index has another embedder.
+        MissingExtra
+            If a package is not installed that the model or the embedder needs.
+        UnsupportedModel
+            If the model's KV cannot be moved.
         """
-        path = Path(path)
-        known = settings_of(path)
-        if not known and not create:
-            raise no_index(path)
-        chosen = methods.find(method or known.get("method") or DEFAULT_METHOD)
-        name = model or known.get("name") or BUNDLED
-        dtype = dtype or known.get("dtype") or "auto"
-        reader = name if isinstance(name, Reader) else load_reader(
-            name, dtype=dtype, device=device, reuse=chosen.encode is not None
-        )
-        own = known.get("embedder") or DEFAULT_EMBEDDER
-        if embedder and known and embedder != own:
-            raise InvalidArgument(
-                f"the index {path} was embedded by {own}, not {embedder}; ingest into another --index to change it"
-            )
-        chunk_tokens, top_k = _SIZES.get(reader.name, (CHUNK_TOKENS, TOP_K))
-        index = Index(path, reader)
-        settings: dict[str, Any] = {
-            "name": reader.name,
-            "dtype": dtype,
-            "embedder": embedder or own,
-            "method": chosen.name,
-            "chunk_tokens": known.get("chunk_tokens") or chunk_tokens,
-            "top_k": known.get("top_k") or top_k,
-        }
-        if settings != known:
+        how = resolve(
+            path, model=given_reader(model, tokenizer), method=method, embedder=embedder, dtype=dtype, device=device,
+            system=system, splitter=splitter, create=create,
+        )  # fmt: skip
+        reader = how.load_reader()
+        index = Index(how.path, reader, system=system)
+        settings = how.settings(reader.name)
+        if settings != how.known:
             index.catalog.set_setting("rag", settings)
         rag = cls(
             index,
-            Vectors(path / "vectors", "chunks"),
-            Embedder(settings["embedder"]),
-            method=chosen.name,
+            Vectors(how.path / "vectors", "chunks"),
+            how.load_embedder(),
+            method=how.method.name,
             chunk_tokens=settings["chunk_tokens"],
             top_k=settings["top_k"],
+            splitter=how.splitter,
         )
         if notice.is_test_model(reader):
             rag.model_note = notice.TEST_MODEL
-            if not isinstance(model, Reader):  # or the caller has loaded it, and knows
+            if model is None or isinstance(model, str):  # or the caller has loaded it, and knows
                 notice.warn_once()
         return rag
 
@@ -266,10 +265,7 @@ class RagCache:
             If the question is blank, or `top_k` below 1.
         """
         count = self.top_k if top_k is None else top_k
-        if count < 1:
-            raise InvalidArgument(f"top_k is {count}; at least one chunk must be retrieved")
-        if not question.strip():
-            raise InvalidArgument("the question is blank; ask something")
+        check_retrieval(question, count)
         self._ingestion(None, None).follow()
         if self._vectors.count() == 0:
             raise nothing_in(self.index.path)
@@ -389,7 +385,7 @@ class RagCache:
 
     def _ingestion(self, chunk_tokens: int | None, progress: Progress | None) -> Ingestion:
         tokens = self.chunk_tokens if chunk_tokens is None else chunk_tokens
-        return Ingestion(self.index, self._vectors, self._embedder, tokens, progress or silent)
+        return Ingestion(self.index, self._vectors, self._embedder, tokens, progress or silent, self._splitter)
 
     def _remember(self, **changes: object) -> None:
         self.index.catalog.set_setting("rag", {**self.index.catalog.setting("rag", {}), **changes})

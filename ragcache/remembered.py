@@ -4,7 +4,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from ragcache.errors import EmptyIndex, ingest
+from ragcache.errors import EmptyIndex, IndexFormat, MissingEncoding, ingest
+from ragcache.methods import Method
 from ragcache.store import Catalog
 
 
@@ -39,8 +40,35 @@ def nothing_in(path: Path) -> EmptyIndex:
     return EmptyIndex(f"the index {path} is empty; run `{ingest(path, paths='PATH…')}` first")
 
 
+def check_encoding(catalog: Catalog, path: Path, row: Method) -> None:
+    """Refuse a method whose encoding an index lacks altogether.
+
+    Raises
+    ------
+    MissingEncoding
+        The message names the command that makes it.
+    """
+    made = catalog.recipes()
+    if row.encode is not None and made and row.encode.recipe not in made:
+        raise MissingEncoding(
+            f"the index {path} holds {', '.join(made)} KV, but method {row.name!r} loads {row.encode.recipe}; run "
+            f"`{ingest(path, method=row.name)}`"
+        )
+
+
 def settings_of(path: Path) -> dict[str, Any]:
-    """What an existing index remembers, read before its model is loaded."""
+    """What an existing index remembers, read before its model is loaded.
+
+    Raises
+    ------
+    IndexFormat
+        If the path is a file.
+    """
+    if path.is_file():
+        raise IndexFormat(
+            f"{path} is a file, but an index is a folder; name the folder with --index, or run "
+            f"`{ingest('NEW', paths='PATH…')}` for a new one"
+        )
     file = path / "catalog.sqlite"
     if not file.exists():
         return {}

@@ -29,6 +29,7 @@ FLOORS = [
     ["documents", "estimate", "similar"],
     ["pricing"],
     ["documents", "ingest", "adoption"],
+    ["opening"],
     ["rag", "doctor", "calibrate"],
     ["evaluate", "train"],
 ]

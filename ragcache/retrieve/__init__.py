@@ -3,8 +3,9 @@
 from ragcache.retrieve.borders import Layout
 from ragcache.retrieve.discover import Found, find
 from ragcache.retrieve.documents import Document, load
-from ragcache.retrieve.embed import DEFAULT_EMBEDDER, Embedder
+from ragcache.retrieve.embed import DEFAULT_EMBEDDER, Embedder, check_embedder
 from ragcache.retrieve.foreign import foreign
+from ragcache.retrieve.given import GivenEmbedder, GivenSplitter, TextEmbedder, TextSplitter
 from ragcache.retrieve.neighbours import neighbours
 from ragcache.retrieve.split import EDITION, Limit, Piece, Splitter
 from ragcache.retrieve.vanished import find_standing, gone
@@ -16,11 +17,16 @@ __all__ = [
     "Document",
     "Embedder",
     "Found",
+    "GivenEmbedder",
+    "GivenSplitter",
     "Layout",
     "Limit",
     "Piece",
     "Splitter",
+    "TextEmbedder",
+    "TextSplitter",
     "Vectors",
+    "check_embedder",
     "find",
     "find_standing",
     "foreign",

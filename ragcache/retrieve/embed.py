@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragcache.errors import InvalidArgument, MissingExtra, install
+from ragcache.hub import check_name
 from ragcache.retrieve.mean_pooling import MeanPooling, is_mean_pooling
 from ragcache.retrieve.needs import needs
 
@@ -125,6 +126,18 @@ def _load(name: str, device: str) -> _Model:
         f"the embedder {name} could not be loaded ({str(reason).splitlines()[0]}); name a folder or hub model that "
         f"sentence-transformers can read, or use the default, {DEFAULT_EMBEDDER}."
     ) from reason
+
+
+def check_embedder(name: str) -> None:
+    """Refuse a name by which no embedder can be loaded; the default is looked for when it is.
+
+    Raises
+    ------
+    InvalidArgument
+        If there is no such folder, or nothing of that name is on this machine and the hub may not be asked.
+    """
+    if name != DEFAULT_EMBEDDER:
+        check_name(name, "the embedder", "--embedder")
 
 
 def _packaged() -> str:
