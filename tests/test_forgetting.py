@@ -213,3 +213,20 @@ def test_a_sweep_deletes_what_a_killed_ingestion_left_and_nothing_else(tmp_path:
         documents.clean()
     assert set(index.store.list()) == before - {row.key}
     assert index.prefix_key in before - {row.key}
+
+
+def test_a_sweep_deletes_what_an_older_versions_killed_removal_left(tmp_path: Path, reader: Reader) -> None:
+    """It dropped the text's own rows and was killed before it looked for what was made with them."""
+    engine, chunks = make(tmp_path, reader, "fusionrag")
+    index = engine.index
+    keys = carriers(index, chunks[0].id)
+    before = set(index.store.list())
+    with index.catalog.transaction() as connection:
+        connection.execute("DELETE FROM documents WHERE source = 'doc0'")
+    index.release()
+    with Documents.opened(index.path) as documents:
+        documents.clean()
+    assert set(index.store.list()) == before - keys
+    named = {key for (key,) in index.catalog.read("SELECT key FROM encodings")}
+    assert named == before - keys - {index.prefix_key}
+    assert len(named) == 3, "pass A of the others"

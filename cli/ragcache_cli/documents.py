@@ -30,7 +30,7 @@ def list_documents(index: IndexPath = DEFAULT_INDEX, as_json: AsJson = False) ->
         return
     rows = [(short(one.source), one.collection, one.chunks, one.tokens, size(one.bytes), _when(one)) for one in known]
     table(("document", "vector store", "chunks", "tokens", "KV", "added"), rows)
-    say(f"{len(known):,} documents")
+    say(_counted(len(known), "document"))
 
 
 @app.command()
@@ -102,8 +102,11 @@ def _named(found: "Sequence[KnownDocument]") -> str:
     names = ", ".join(short(one.source) for one in found[:_LISTED])
     more = ", \u2026" if len(found) > _LISTED else ""
     chunks, nbytes = sum(one.chunks for one in found), sum(one.bytes for one in found)
-    what = "1 document" if len(found) == 1 else f"{len(found):,} documents"
-    return f"{what}, {chunks:,} chunks, {size(nbytes)} of KV ({names}{more})"
+    return f"{_counted(len(found), 'document')}, {_counted(chunks, 'chunk')}, {size(nbytes)} of KV ({names}{more})"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _shown(one: "KnownDocument") -> dict[str, Any]:

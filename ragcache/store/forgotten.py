@@ -20,6 +20,11 @@ LISTED = "(SELECT value FROM json_each(?))"
 #: Those whose left context holds any of some keys.
 MADE_WITH = f'EXISTS (SELECT 1 FROM json_each("left") WHERE value IN {LISTED})'
 
+_NAMED = "SELECT key FROM encodings UNION SELECT key FROM lost"
+_STRAYS = f"""
+    SELECT DISTINCT encodings.key FROM encodings, json_each("left") AS company
+    WHERE length(company.value) = 64 AND company.value NOT IN ({_NAMED}) AND company.value NOT IN {LISTED}"""
+
 
 class Forgotten:
     """The KV of an index that is to be deleted.
@@ -58,11 +63,14 @@ class Forgotten:
                 connection.execute(f"DELETE FROM forgotten WHERE key IN {LISTED}", (_listed(keys),))
 
     def sweep(self, keep: Collection[str]) -> None:
-        """Delete blobs that nothing names, as a killed ingestion leaves them, but for some.
+        """Delete blobs that nothing names but for some, and KV that was made with others that nothing names.
 
-        An ingestion that runs at the same time finds its newest blobs gone, and makes them again the next time.
+        A killed ingestion leaves the first, and an older version's killed removal both. An ingestion that runs at the
+        same time finds its newest blobs gone, and makes them again the next time.
         """
-        named = {key for (key,) in self._catalog.read("SELECT key FROM encodings UNION SELECT key FROM lost")}
+        if strays := self._catalog.read(_STRAYS, _listed(keep)):
+            self.add(key for (key,) in strays)
+        named = {key for (key,) in self._catalog.read(_NAMED)}
         for key in [*self._store.list(), *self._store.quarantined()]:
             if key not in named and key not in keep:
                 self._store.delete(key)
@@ -96,7 +104,7 @@ def forget_unreferenced(connection: sqlite3.Connection, keys: Collection[str]) -
     """The same for those of some keys that no chunk has any more."""
     if not keys:
         return []
-    query = "SELECT value FROM json_each(?) WHERE value NOT IN (SELECT key FROM encodings UNION SELECT key FROM lost)"
+    query = f"SELECT value FROM json_each(?) WHERE value NOT IN ({_NAMED})"
     return forget(connection, chain.from_iterable(connection.execute(query, (_listed(keys),))))
 
 

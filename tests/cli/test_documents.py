@@ -36,7 +36,7 @@ def test_a_document_is_removed_once_it_is_confirmed(
     assert refused.exit_code == 2
     assert "repeat with --yes" in refused.stderr
     dry = run(*remove, "--dry-run")
-    assert (dry.exit_code, dry.stdout.startswith("would be removed: 1 document, 1 chunks")) == (0, True)
+    assert (dry.exit_code, dry.stdout.startswith("would be removed: 1 document, 1 chunk,")) == (0, True)
     monkeypatch.setattr("ragcache_cli.documents._somebody_there", lambda: True)
     for answer, code in ((False, 1), (True, 0)):
         monkeypatch.setattr("typer.confirm", lambda *_, answer=answer, **__: answer)
