@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ragcache.retrieve.needs import needs
@@ -18,53 +19,67 @@ _BLOCKS = frozenset(
 _TIGHT = ("li", "tr", "dt", "dd")  # blocks without a blank line behind them
 _BEHIND = {"br": "\n", "td": " | ", "th": " | "}
 _FLAG = re.compile("\x02([0-9]+)\x03")  # no control character is left in a text
+_LEVELS = {f"h{level}": level for level in range(1, 7)}
 _UNSEEN = ("script", "style", "noscript", "template", "head", "title", "svg")
+
+
+@dataclass
+class _Opened:
+    """A heading, and the strings in it so far."""
+
+    level: int
+    strings: list[str] = field(default_factory=list)
 
 
 def show(page: "BeautifulSoup") -> tuple[str, list[Heading]]:
     """Join the page's text, a line for each block; and say where its headings stand in it."""
-    headings = _flag_headings(page)
-    lines = (line.strip(" ").removesuffix(" |") for line in "".join(_parts(page)).splitlines())
+    headings: list[_Opened] = []
+    lines = (line.strip(" ").removesuffix(" |") for line in "".join(_parts(page, headings)).splitlines())
     text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n").replace("\xa0", " ")
     first, *rest = _FLAG.split(text)
     parts = [first, *rest[1::2]]
     found = [headings[int(number)] for number in rest[::2]]
-    placed = [Heading(start, *one) for start, one in zip(starts_of(parts, "")[1:], found, strict=True)]
-    return "".join(parts), placed
+    begun = zip(starts_of(parts, "")[1:], found, strict=True)
+    return "".join(parts), [Heading(start, one.level, " ".join(one.strings)) for start, one in begun]
 
 
-def _flag_headings(page: "BeautifulSoup") -> list[tuple[int, str]]:
-    """Put a flag with its number in front of each heading's first word; their levels and words, in order."""
-    headings: list[tuple[int, str]] = []
-    for heading in page.find_all(re.compile("^h[1-6]$")):
-        shown = [one for one in heading.strings if one.strip() and one.find_parent(_UNSEEN) is None]
-        if shown:
-            words = " ".join(one.strip() for one in shown)
-            shown[0].replace_with(f"\x02{len(headings)}\x03{shown[0].lstrip()}")
-            headings.append((int(heading.name[1]), words))
-    return headings
+def _parts(page: "BeautifulSoup", headings: list[_Opened]) -> Iterator[str]:
+    """Strings in reading order, and the line ends around blocks; headings are noted, a flag before their first words.
 
-
-def _parts(page: "BeautifulSoup") -> Iterator[str]:
-    """Strings in reading order, without comments and the doctype, and the line ends around blocks."""
+    Comments and the doctype are left out.
+    """
     with needs():
         from bs4 import Tag
     path: list[tuple[Tag, Iterator[PageElement]]] = [(page, iter(page.contents))]
     kinds = page.interesting_string_types or ()
     preformatted = 0
+    opened: list[_Opened] = []
     while path:
         element, children = path[-1]
         child = next(children, None)
         if child is None:
             path.pop()
             preformatted -= element.name == "pre"
+            del opened[len(opened) - (element.name in _LEVELS) :]
             yield _behind(element.name)
         elif isinstance(child, Tag) and child.name not in _UNSEEN:
             yield "\n" if child.name in _BLOCKS else ""
             preformatted += child.name == "pre"
+            opened += [_Opened(_LEVELS[child.name])] if child.name in _LEVELS else []
             path.append((child, iter(child.contents)))
         elif type(child) in kinds:
-            yield str(child).replace(" ", "\xa0") if preformatted else re.sub(r"\s+", " ", str(child))
+            string = str(child).replace(" ", "\xa0") if preformatted else re.sub(r"\s+", " ", str(child))
+            yield _noted(string, opened[-1], headings) if opened and string.strip() else string
+
+
+def _noted(string: str, heading: _Opened, headings: list[_Opened]) -> str:
+    """The string, in front of it a flag with the heading's number where the heading begins with it."""
+    first = not heading.strings
+    heading.strings.append(string.strip())
+    if not first:
+        return string
+    headings.append(heading)
+    return f"\x02{len(headings) - 1}\x03{string.lstrip()}"
 
 
 def _behind(name: str) -> str:
