@@ -195,8 +195,10 @@ class Documents:
                 f"{pattern} is in the index {self._path} as a part of the vector store {name!r}; delete it there, or "
                 f"forget the whole store with `ragcache documents remove --collection {quote(name)}`"
             )
+        alike = [one.source for one in known if not one.collection and Path(one.source).name == Path(pattern).name]
+        meant = f" (did you mean {alike[0]}?)" if alike else ""
         return NoDocuments(
-            f"the index {self._path} knows no document {pattern}; "
+            f"the index {self._path} knows no document {pattern}{meant}; "
             f"`ragcache documents list --index {quote(str(self._path))}` names those it knows"
         )
 

@@ -160,6 +160,11 @@ def test_paths_count_from_the_working_directory(rag: RagCache, files: Path, monk
     assert names(rag) == ["harbour.txt"]
 
 
+def test_a_bare_name_is_met_with_the_path_that_may_be_meant(rag: RagCache, files: Path) -> None:
+    with pytest.raises(NoDocuments, match=rf"knows no document mill.md \(did you mean {files}/notes/mill.md\?\)"):
+        rag.forget("mill.md")
+
+
 @pytest.mark.parametrize("pattern", ["nowhere.md", "*.rst", "harbour", ""])
 def test_what_means_no_document_is_an_error_and_nothing_is_removed(rag: RagCache, pattern: str) -> None:
     with pytest.raises(NoDocuments, match=r"knows no document.*`ragcache documents list --index"):
