@@ -43,9 +43,9 @@ from ragcache.store import COLLECTION, DocumentRow
 #: Called with a stage's name, how much of it is done, and how much there is.
 Progress = Callable[[str, int, int], None]
 
-_LAYOUTS: Mapping[str, Layout] = {
+_LAYOUTS: Mapping[str, Layout] = {  # lines of all other formats are never wrapped
     **dict.fromkeys(("md", "markdown"), "markdown"),
-    **dict.fromkeys(("txt", "rst", "html", "htm", "pdf", "docx", "pptx"), "prose"),
+    **dict.fromkeys(("txt", "rst", "pdf"), "prose"),
 }
 _EMBED_BATCH, _EMBED_SECONDS = 64, 2.0  # chunks are embedded so many at once, or what there is after so long
 _EMBEDDED = "embedded_edition"  # setting: of the chunks that the vectors are of
