@@ -55,10 +55,15 @@ def bind_model(catalog: Catalog, reader: Reader, path: Path) -> str:
         catalog.set_setting(_IN_MEMORY, reader.fingerprint_in_memory)
         catalog.set_setting("fingerprint", reader.fingerprint)
         return reader.fingerprint
-    if made_by != reader.fingerprint and reader.fingerprint_in_memory != catalog.setting(_IN_MEMORY, made_by):
+    if made_by != reader.fingerprint and not _same_in_memory(catalog, reader):
         raise IndexMismatch(
             f"the index {path} was made by {catalog.setting('model')} ({made_by[:12]}), not by {reader.name} "
             f"({reader.fingerprint[:12]}) with its weights, tokenizer and dtype; ask with that model, or ingest into "
             "another --index"
         )
     return made_by
+
+
+def _same_in_memory(catalog: Catalog, reader: Reader) -> bool:
+    known = catalog.setting(_IN_MEMORY)  # older indexes have none
+    return known is not None and bool(known == reader.fingerprint_in_memory)

@@ -24,11 +24,11 @@ def check_name(name: str, what: str, option: str) -> None:
         If there is no such folder, it can be no hub id, or it is one that is not on this machine while the hub may not
         be asked.
     """
-    folder = Path(name).expanduser()
-    if folder.is_dir():
+    folder = Path(name)
+    if name and folder.is_dir():
         return
     if folder.exists() or folder.is_absolute() or name[:1] in ("", ".", "~") or not _HUB_ID.fullmatch(name):
-        seen = "is a file, not a folder" if folder.exists() else "is no folder"
+        seen = "is a file, not a folder" if folder.is_file() else "is no folder"
         raise InvalidArgument(
             f"cannot load {what} {name!r}: it {seen}; name a folder that holds one, or a hub id such as "
             f"{_example(what)}, with {option}"

@@ -4,6 +4,7 @@ Nothing here imports torch: a wrong name, and a question that cannot be asked, a
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -12,9 +13,9 @@ from ragcache.errors import IndexMismatch, InvalidArgument, ingest
 from ragcache.methods import DEFAULT_METHOD, Method, find
 from ragcache.model.checkpoint import BUNDLED, SMOLLM2, check_device, check_dtype, check_model
 from ragcache.remembered import check_encoding, no_index, settings_of
-from ragcache.retrieve import DEFAULT_EMBEDDER, Embedder, GivenEmbedder, TextEmbedder, check_embedder
+from ragcache.retrieve import DEFAULT_EMBEDDER, Embedder, GivenEmbedder, TextEmbedder, check_embedder, find_standing
 from ragcache.retrieve.given import AnyEmbedder, AnySplitter, splitter_name, splitting
-from ragcache.store import Catalog
+from ragcache.store import COLLECTION, Catalog, DocumentRow
 
 if TYPE_CHECKING:
     from ragcache.model.reader import Reader
@@ -116,7 +117,7 @@ def resolve(
     name = model or known.get("name") or BUNDLED
     check_device(device)
     if isinstance(name, str):
-        check_model(name)
+        _check_model(path, name, remembered=model is None and bool(known))
     return Opening(
         path=path,
         known=known,
@@ -180,11 +181,36 @@ def check_question(
     row = find(method or known.get("method") or DEFAULT_METHOD)
     row.budget(recompute)
     check_retrieval("?" if question is None else question, TOP_K if top_k is None else top_k)
-    catalog = Catalog(path / "catalog.sqlite")
-    try:
+    with closing(Catalog(path / "catalog.sqlite")) as catalog:
         check_encoding(catalog, path, row)
-    finally:
-        catalog.close()
+
+
+def check_paths(
+    path: str | Path, paths: Sequence[str | Path], *, exclude: Sequence[str] = (), ignore_files: bool = True
+) -> None:
+    """Refuse files and folders that an index could not ingest.
+
+    Parameters
+    ----------
+    path : str or Path
+        The index's folder, if there is one yet.
+    paths, exclude, ignore_files
+        As in `RagCache.ingest`.
+
+    Raises
+    ------
+    NoDocuments, UnsupportedDocument, UnreadableDocument, InvalidArgument
+        As `RagCache.ingest`.
+    """
+    known = [row.source for row in _documents(Path(path)) if COLLECTION not in row.metadata]
+    find_standing(paths, known, exclude=exclude, ignore_files=ignore_files)
+
+
+def _documents(path: Path) -> Sequence[DocumentRow]:
+    if not settings_of(path):
+        return ()
+    with closing(Catalog(path / "catalog.sqlite")) as catalog:
+        return catalog.documents()
 
 
 def check_retrieval(question: str, top_k: int) -> None:
@@ -199,6 +225,19 @@ def check_retrieval(question: str, top_k: int) -> None:
         raise InvalidArgument(f"top_k is {top_k}; at least one chunk must be retrieved")
     if not question.strip():
         raise InvalidArgument("the question is blank; ask something")
+
+
+def _check_model(path: Path, name: str, *, remembered: bool) -> None:
+    try:
+        check_model(name)
+    except InvalidArgument as error:
+        hub_id = "/" in name and not Path(name).is_absolute()
+        if hub_id or not remembered:  # how it is fetched, or what else to name, the error says
+            raise
+        raise InvalidArgument(
+            f"the index {path} was made by {name}, and there is no model of that name; say where the same model lies "
+            "with --model, or give it to RagCache.open"
+        ) from error
 
 
 def _dtype(path: Path, known: str | None, given: str | None) -> str:

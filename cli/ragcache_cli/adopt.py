@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from ragcache_cli.ingest import opened, show, with_progress
-from ragcache_cli.options import DEFAULT_INDEX, AsJson, IndexPath, Methods, Model
+from ragcache_cli.opening import check_methods
+from ragcache_cli.options import DEFAULT_INDEX, AsJson, Device, Dtype, Embedder, IndexPath, Methods, Model
 from ragcache_cli.terminal import note, say_json
 
 
@@ -18,6 +19,9 @@ def adopt(
     ] = None,
     index: IndexPath = DEFAULT_INDEX,
     model: Model = None,
+    embedder: Embedder = None,
+    dtype: Dtype = None,
+    device: Device = None,
     method: Methods = None,
     as_json: AsJson = False,
 ) -> None:
@@ -26,11 +30,8 @@ def adopt(
     The collection is only read. Run again, it catches up with what was added and removed there; a vector store that is
     wrapped by ragcache does that by itself, and adopts what other vector stores than Chroma hold.
     """
-    from ragcache.methods import find
-
-    for name in method or ():
-        find(name)  # before minutes are spent on loading a model
-    with opened(index, model, method) as rag:
+    check_methods(method)
+    with opened(index, methods=method, model=model, embedder=embedder, dtype=dtype, device=device) as rag:
         if rag.model_note:
             note(rag.model_note)
         done = with_progress(rag, method, lambda bars: rag.adopt(folder, collection, methods=method, progress=bars))

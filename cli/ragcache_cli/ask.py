@@ -5,8 +5,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragcache_cli.lean_start import lean_start
-from ragcache_cli.options import DEFAULT_INDEX, AsJson, IndexPath, MaxNewTokens, Model, OwnMethod, Recompute, TopK
+from ragcache_cli.opening import open_index
+from ragcache_cli.options import (
+    DEFAULT_INDEX,
+    AsJson,
+    Device,
+    Dtype,
+    Embedder,
+    IndexPath,
+    MaxNewTokens,
+    Model,
+    OwnMethod,
+    Recompute,
+    TopK,
+)
 from ragcache_cli.terminal import note, say, say_json, short, table
 
 if TYPE_CHECKING:
@@ -27,23 +39,21 @@ def ask(
     explain: Annotated[bool, typer.Option("--explain", help="Say what happened to each chunk.")] = False,
     max_new_tokens: MaxNewTokens = None,
     model: Model = None,
+    embedder: Embedder = None,
+    dtype: Dtype = None,
+    device: Device = None,
     as_json: AsJson = False,
 ) -> None:
     """Answer a question; print the answer, its sources, and what was reused.
 
     With `--compare` the answer is not streamed, since both ways are measured after a warm-up of each.
     """
-    from ragcache.methods import find
     from ragcache.model.decode import Sampling
+    from ragcache.opening import check_question
 
-    if method is not None:
-        find(method).budget(recompute)  # before minutes are spent on loading a model
+    check_question(index, question, top_k=top_k, method=method, recompute=recompute)
     sampling = None if max_new_tokens is None else Sampling(max_new_tokens=max_new_tokens)
-    with lean_start():
-        from ragcache.rag import RagCache
-
-        opened = RagCache.open(index, model=model, create=False)
-    with opened as rag:
+    with open_index(index, model=model, embedder=embedder, dtype=dtype, device=device) as rag:
         if as_json or compare:
             answer = rag.ask(
                 question, top_k=top_k, method=method, recompute=recompute, compare=compare, sampling=sampling

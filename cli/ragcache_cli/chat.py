@@ -9,7 +9,20 @@ from typing import TYPE_CHECKING
 import typer
 
 from ragcache_cli.ask import print_pieces
-from ragcache_cli.options import DEFAULT_INDEX, AsJson, IndexPath, MaxNewTokens, Model, OwnMethod, Recompute, TopK
+from ragcache_cli.opening import open_index
+from ragcache_cli.options import (
+    DEFAULT_INDEX,
+    AsJson,
+    Device,
+    Dtype,
+    Embedder,
+    IndexPath,
+    MaxNewTokens,
+    Model,
+    OwnMethod,
+    Recompute,
+    TopK,
+)
 from ragcache_cli.terminal import note, say
 
 if TYPE_CHECKING:
@@ -25,6 +38,9 @@ def chat(
     recompute: Recompute = None,
     max_new_tokens: MaxNewTokens = None,
     model: Model = None,
+    embedder: Embedder = None,
+    dtype: Dtype = None,
+    device: Device = None,
     as_json: AsJson = False,
 ) -> None:
     """Answer one question a line, until an empty one or the end of the input.
@@ -34,15 +50,14 @@ def chat(
     kept once it ends.
     """
     from ragcache.errors import PromptTooLong
-    from ragcache.methods import find
     from ragcache.model.decode import Sampling
-    from ragcache.rag import RagCache
-    from ragcache.written import Message
+    from ragcache.opening import check_question
 
-    if method is not None:
-        find(method).budget(recompute)  # before minutes are spent on loading a model
+    check_question(index, None, top_k=top_k, method=method, recompute=recompute)
     sampling = None if max_new_tokens is None else Sampling(max_new_tokens=max_new_tokens)
-    with _ended(), RagCache.open(index, model=model, create=False) as rag:
+    with _ended(), open_index(index, model=model, embedder=embedder, dtype=dtype, device=device) as rag:
+        from ragcache.written import Message
+
         history: list[Message] = []
         for question in _lines():
             try:

@@ -3,13 +3,15 @@
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragcache_cli.options import DEFAULT_INDEX, AsJson, IndexPath, Methods, Model
+from ragcache_cli.opening import check_methods, open_index
+from ragcache_cli.options import DEFAULT_INDEX, AsJson, Device, Dtype, Embedder, IndexPath, Methods, Model
 from ragcache_cli.terminal import duration, note, progress, say, say_json, short, size, table
 
 if TYPE_CHECKING:
@@ -45,6 +47,9 @@ def ingest(
     ] = None,
     index: IndexPath = DEFAULT_INDEX,
     model: Model = None,
+    embedder: Embedder = None,
+    dtype: Dtype = None,
+    device: Device = None,
     method: Methods = None,
     chunk_tokens: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Most tokens of a chunk; the index remembers it.")
@@ -74,15 +79,17 @@ def ingest(
     from tempfile import TemporaryDirectory
 
     from ragcache.errors import InvalidArgument
-    from ragcache.methods import find
+    from ragcache.opening import check_paths
 
-    for name in method or ():
-        find(name)  # before minutes are spent on loading a model
+    check_methods(method)
     if not paths and chunk_tokens is not None:
         raise InvalidArgument("--chunk-tokens splits documents anew; name their PATH too")
+    if paths:
+        check_paths(index, paths, exclude=exclude or (), ignore_files=not no_ignore)
     with ExitStack() as stack:
         place = Path(stack.enter_context(TemporaryDirectory())) if dry_run else index
-        rag = stack.enter_context(opened(index, model, method, new=place) if paths else held(index, model))
+        open_or_make = partial(opened, methods=method, new=place) if paths else open_index
+        rag = stack.enter_context(open_or_make(index, model=model, embedder=embedder, dtype=dtype, device=device))
         if rag.model_note:
             note(rag.model_note)
         how: dict[str, Any] = {
@@ -152,23 +159,14 @@ def with_progress(
 
 
 def opened(
-    index: Path, model: str | None, methods: Sequence[str] | None, *, new: Path | None = None
+    index: Path, *, methods: Sequence[str] | None, new: Path | None = None, **how: Any
 ) -> "RagCache":
     """The index, or a `new` one there or elsewhere, whose method is the first named."""
-    from ragcache.errors import EmptyIndex
-    from ragcache.rag import RagCache
+    from ragcache.remembered import settings_of
 
-    try:
-        return RagCache.open(index, model=model, create=False)
-    except EmptyIndex:
-        return RagCache.open(new or index, model=model, method=methods[0] if methods else None)
-
-
-def held(index: Path, model: str | None) -> "RagCache":
-    """The index that is there."""
-    from ragcache.rag import RagCache
-
-    return RagCache.open(index, model=model, create=False)
+    if settings_of(index):
+        return open_index(index, **how)
+    return open_index(new or index, method=methods[0] if methods else None, create=True, **how)
 
 
 def _announcer(rag: "RagCache", methods: Sequence[str] | None) -> Callable[[str], None]:

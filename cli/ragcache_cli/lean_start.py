@@ -6,7 +6,8 @@ loads any model. A command that reads documents and answers questions uses none 
 - transformers is told that this process has no scipy and no `torch.distributed`, as is true of many installations; it
   asks once and remembers;
 - a placeholder stands for each module of `_LATER`. What is imported from it is a stand-in, which imports the real thing
-  once it is called, subclassed or looked into; nothing can be an instance of what was never imported.
+  once it is called, subclassed or looked into; nothing can be an instance of what was never imported. A few functions
+  are known well enough to be answered for: what they do to functions that nobody compiles, and to plain numbers.
 
 Afterwards the placeholders are gone: whoever imports such a module gets it. A program that uses ragcache as a library
 never comes by here.
@@ -55,7 +56,6 @@ def lean_start() -> Iterator[None]:
     later = _Later()
     try:
         if "transformers" not in sys.modules:
-            later.begin()
             _import_transformers(later)
             gc.freeze()
         yield
@@ -68,6 +68,7 @@ def lean_start() -> Iterator[None]:
 def _import_transformers(later: "_Later") -> None:
     import torch.distributed
 
+    later.begin()
     has_distributed = torch.distributed.is_available
     hides_scipy = "scipy" not in sys.modules
     torch.distributed.is_available = lambda: False
@@ -137,7 +138,11 @@ class _Placeholder(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return _LATER[self.__name__].get(name) or _StandIn(self, name)
+        return _StandIn(self, name)
+
+    def answer(self, name: str) -> Callable[..., Any] | None:
+        """What of it can be called without it, as long as it stands here."""
+        return _LATER[self.__name__].get(name) if sys.modules.get(self.__name__) is self else None
 
     def real(self) -> ModuleType:
         """The module itself, imported by now."""
@@ -155,7 +160,7 @@ class _StandIn:
         return getattr(self._placeholder.real(), self._name)
 
     def __call__(self, *values: Any, **options: Any) -> Any:
-        return self._real()(*values, **options)
+        return (self._placeholder.answer(self._name) or self._real())(*values, **options)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -8,7 +8,7 @@ from typer.core import TyperGroup
 
 from ragcache.errors import RagCacheError
 from ragcache_cli import adopt, ask, bench, chat, demo, doctor, documents, ingest, methods, store
-from ragcache_cli.terminal import note, note_what_models_say, quiet_when_piped
+from ragcache_cli.terminal import note, note_what_models_say, quiet_libraries, quiet_when_piped
 
 
 class Commands(TyperGroup):
@@ -57,4 +57,5 @@ def ragcache(
 ) -> None:
     """Answer questions from documents whose KV cache was made when they were ingested."""
     quiet_when_piped(sys.stdout, sys.stderr)
+    quiet_libraries()
     note_what_models_say()

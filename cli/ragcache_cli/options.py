@@ -14,6 +14,31 @@ Model = Annotated[
         "built-in test model.",
     ),
 ]
+Embedder = Annotated[
+    str | None,
+    typer.Option(
+        "--embedder",
+        metavar="NAME",
+        help="Hub id or folder of a sentence-transformers model; without it the index's own, else all-MiniLM-L6-v2.",
+    ),
+]
+Dtype = Annotated[
+    str | None,
+    typer.Option(
+        "--dtype",
+        metavar="NAME",
+        help="What the model computes in: auto, float32, bfloat16 or float16; without it the index's own, else the "
+        "checkpoint's.",
+    ),
+]
+Device = Annotated[
+    str | None,
+    typer.Option(
+        "--device",
+        metavar="NAME",
+        help="Where the model computes, such as cpu or cuda:1; without it on a GPU, if there is one.",
+    ),
+]
 Methods = Annotated[
     list[str] | None,
     typer.Option(

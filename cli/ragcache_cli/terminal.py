@@ -3,6 +3,8 @@
 import json
 import logging
 import os
+import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +15,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
+_TALKATIVE = ("chromadb", "filelock", "httpx", "sentence_transformers", "torch")
 _PIPED_WIDTH = 200  # columns of a table that no terminal limits
 
 
@@ -96,6 +99,28 @@ def quiet_when_piped(stdout: TextIO, stderr: TextIO) -> None:
     for stream in (stdout, stderr):
         if reconfigure := getattr(stream, "reconfigure", None):
             reconfigure(errors="backslashreplace")
+
+
+def quiet_libraries() -> None:
+    """Keep what libraries log and warn of off the terminal, unless Python was told to show warnings."""
+    for variable in ("TRANSFORMERS_VERBOSITY", "HF_HUB_VERBOSITY"):
+        os.environ.setdefault(variable, "error")
+    for name in _TALKATIVE:
+        logging.getLogger(name).setLevel(logging.ERROR)
+    if not sys.warnoptions and sys.stderr is sys.__stderr__:
+        warnings.simplefilter("ignore")
+
+
+@contextmanager
+def without_loading_bars() -> Iterator[None]:
+    """Keep transformers' own bars off the terminal; those of downloads stay."""
+    from transformers.utils import logging as models
+
+    before = models.set_tqdm_hook(lambda bar, values, options: bar(*values, **{**options, "disable": True}))
+    try:
+        yield
+    finally:
+        models.set_tqdm_hook(before)
 
 
 class _Notes(logging.Handler):

@@ -30,7 +30,7 @@ def check_model(name: str) -> None:
     if name in (BUNDLED, SMOLLM2):
         return
     check_name(name, "the model", "--model")
-    folder = Path(name).expanduser()
+    folder = Path(name)
     if not folder.is_dir():
         return
     if not (folder / "config.json").is_file():

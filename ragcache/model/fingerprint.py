@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,9 @@ _SHA256 = re.compile("[0-9a-f]{64}")
 _VOLATILE = ("transformers_version", "_name_or_path", "_attn_implementation", "attn_implementation", "torch_dtype")
 
 
-def fingerprint(model: Any, tokenizer: Any, layouts: Iterable[RopeLayout], weights: str) -> str:
+def fingerprint(
+    model: Any, tokenizer: Any, layouts: Iterable[RopeLayout], weights: str, *, ignored: Collection[str] = ()
+) -> str:
     """SHA-256 over everything that decides what KV a model makes of given token ids.
 
     Parameters
@@ -31,8 +33,11 @@ def fingerprint(model: Any, tokenizer: Any, layouts: Iterable[RopeLayout], weigh
         What the probe found.
     weights : str
         From `weights_of_files` or `weights_in_memory`.
+    ignored : collection of str
+        Further entries of the configuration that play no part.
     """
-    config = {name: value for name, value in model.config.to_dict().items() if name not in _VOLATILE}
+    left_out = {*_VOLATILE, *ignored}
+    config = {name: value for name, value in model.config.to_dict().items() if name not in left_out}
     parts = {
         "weights": weights,
         "config": config,

@@ -9,6 +9,14 @@ import torch
 from ragcache.errors import InvalidArgument, MissingExtra
 from ragcache.model.checkpoint import check_device, check_dtype, check_model
 
+#: What reads a kind of quantised weights, where the package is not called as the kind is.
+_PACKAGES = {
+    "awq": "gptqmodel accelerate",
+    "bitsandbytes": "bitsandbytes accelerate",
+    "gptq": "optimum gptqmodel accelerate",
+    "quanto": "optimum-quanto accelerate",
+}
+
 
 def load_pretrained(name: str, *, dtype: str, device: str | None, revision: str | None) -> tuple[Any, Any]:
     """Load a model, on its device, and its tokenizer.
@@ -59,14 +67,15 @@ def _explained(name: str, revision: str | None) -> Iterator[None]:
         yield
     except (ImportError, RuntimeError) as error:
         kind = _quantization(name, revision)
+        if isinstance(error, ImportError) and kind:
+            raise MissingExtra(
+                f"cannot load the model {name!r}: it is quantised by {kind}, and a package that reads it is not "
+                f"installed; run `pip install {_PACKAGES.get(kind, kind)}`, or name another model with --model"
+            ) from error
         if not kind and not isinstance(error, ImportError):
             raise
-        needs = f"it is quantised by {kind}, and " if kind else ""
-        reason = _first_line(error).rstrip(".")
-        install = f"; run `pip install {kind}`" if kind and "pip install" not in reason else ""
-        raise MissingExtra(
-            f"cannot load the model {name!r}: {needs}{reason}{install}, or name a model that needs none with --model"
-        ) from error
+        kept = MissingExtra if isinstance(error, ImportError) else InvalidArgument
+        raise kept(f"cannot load the model {name!r}: {_first_line(error)} Name another model with --model") from error
     except (OSError, ValueError, KeyError) as error:
         raise InvalidArgument(
             f"cannot load the model {name!r}: {_first_line(error)} Name a hub id or a folder with --model; "

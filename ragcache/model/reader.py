@@ -112,14 +112,20 @@ class Reader:
     @cached_property
     def fingerprint(self) -> str:
         """Digest over weights, config, tokenizer, dtype and rotary layout: a KV loads only for what made it."""
-        if not self._weights:
-            return self.fingerprint_in_memory
-        return fingerprint(self.model, self.tokenizer, self.rotator.layouts, self._weights)
+        weights = self._weights or self._weights_in_memory
+        return fingerprint(self.model, self.tokenizer, self.rotator.layouts, weights)
 
     @cached_property
     def fingerprint_in_memory(self) -> str:
-        """The same of what memory holds, whatever it was loaded from: every weight is hashed."""
-        return fingerprint(self.model, self.tokenizer, self.rotator.layouts, weights_in_memory(self.model))
+        """The same of what memory holds, wherever it came from: every weight is hashed."""
+        ignored = ("architectures",)  # which a model has once it was saved
+        return fingerprint(
+            self.model, self.tokenizer, self.rotator.layouts, self._weights_in_memory, ignored=ignored
+        )
+
+    @cached_property
+    def _weights_in_memory(self) -> str:
+        return weights_in_memory(self.model)
 
     @cached_property
     def stop_ids(self) -> frozenset[int]:

@@ -49,13 +49,13 @@ def test_an_error_is_one_sentence_on_stderr_and_exit_code_2(tmp_path: Path) -> N
     assert "ragcache ingest" in done.stderr
 
 
-def test_a_bug_shows(run, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+def test_a_bug_shows(run, index: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
     def broken(*arguments: object, **options: object) -> None:
         raise ZeroDivisionError("a bug")
 
     monkeypatch.setattr("ragcache.rag.RagCache.open", broken)
     with pytest.raises(ZeroDivisionError):
-        run("ask", "Who?")
+        run("ask", "Who?", "--index", index)
 
 
 def test_an_interrupt_is_one_line_that_promises_a_resumption_and_exit_code_130(
