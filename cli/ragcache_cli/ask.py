@@ -1,6 +1,7 @@
 """`ragcache ask`: one question, answered from cached chunks."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -88,6 +89,8 @@ def _show(answer: "Answer", *, explain: bool) -> None:
         say(f"  {number}  {similarity}  {replace(source, source=short(source.source)).citation}")
         if source.excerpt:
             say(f"           {source.excerpt}")
+    for gone in sorted({source.source for source in answer.sources if _is_gone(source.source)}):
+        note(f"{short(gone)} is gone; `ragcache documents remove PATH` forgets it, and so does the next ingestion")
     if explain:
         _explain(answer)
     say(f"\n{answer.report.line(answer.comparison)}")
@@ -95,6 +98,12 @@ def _show(answer: "Answer", *, explain: bool) -> None:
         say(f"full prefill answers otherwise: {answer.comparison.full_prefill_answer}")
     for degradation in answer.report.notes:
         note(degradation)
+
+
+def _is_gone(source: str) -> bool:
+    """Whether a source is a file that was there when it was ingested; other programs' chunks have no path."""
+    path = Path(source)
+    return path.is_absolute() and not path.exists()
 
 
 def _explain(answer: "Answer") -> None:

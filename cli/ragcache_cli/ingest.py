@@ -110,6 +110,8 @@ def ingest(
         else:
             _show_break_even(tokens)
             show(done, index)
+            if rag.top_k == 1:
+                note(f"{rag.reader.name} reads one chunk a question by default; `ragcache ask --top-k N` gives it more")
         _exit_unless(done.complete or not strict)
 
 

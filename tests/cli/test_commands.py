@@ -29,6 +29,17 @@ def test_ask_prints_answer_sources_and_report_line(run: Run, index: Path) -> Non
     assert "first token" in lines[-1]
 
 
+def test_a_source_whose_file_is_gone_is_said_to_be(
+    run: Run, documents: Path, tmp_path: Path, checkpoint: Path
+) -> None:
+    run("ingest", documents, "--index", tmp_path / "index", "--model", checkpoint)
+    assert "is gone" not in asked(run, tmp_path / "index").stderr
+    (documents / "tide.txt").unlink()
+    said = asked(run, tmp_path / "index").stderr
+    assert re.search(r"tide.txt is gone; `ragcache documents remove PATH` forgets it", said)
+    assert said.count("is gone") == 1
+
+
 def test_ask_as_json_has_every_field_and_nothing_else_on_stdout(run: Run, index: Path) -> None:
     answer = json.loads(asked(run, index, "--top-k", 2, "--json").stdout)
     assert set(answer) >= FIELDS
