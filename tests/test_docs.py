@@ -6,10 +6,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from conftest import byte_tokenizer, tiny_model
 from staged import QUESTION, TEXTS, make
 
 from ragcache.methods import METHODS, Method
 from ragcache.model.reader import Reader
+from ragcache.remembered import settings_of
 from ragcache.report import Answer
 from ragcache.retrieve.discover import DEFAULT_EXCLUDES, IGNORE_FILES
 from ragcache.retrieve.formats import SUPPORTED
@@ -40,6 +42,24 @@ def test_the_examples_of_adding_a_method_run(tmp_path: Path, reader: Reader) -> 
     row = Method("last", METHODS["naive"].encode, names["LastTokens"](), 0.2)
     report = engine.prefill(QUESTION, chunks, method=row).report
     assert report.tokens.recomputed == pytest.approx(0.2 * report.tokens.context, abs=1)
+
+
+def test_the_examples_of_hooks_run_and_leave_indexes_that_know_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkpoint = tmp_path / "checkpoint"
+    tiny_model("llama").save_pretrained(checkpoint)
+    byte_tokenizer().save_pretrained(checkpoint)
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "harbour.txt").write_text("The harbour master is Mara Voss.\n\nShe counts boats.")
+    (tmp_path / "notes" / "mill.txt").write_text("The mill grinds rye on Mondays.")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"checkpoint": str(checkpoint)}
+    for block in blocks("hooks.md"):
+        exec(block, names)
+    assert str(tmp_path / "notes" / "harbour.txt") in capsys.readouterr().out.splitlines()
+    for index, own in {"by-words": "hashed-words-512", "by-paragraph": "paragraphs"}.items():
+        assert own in settings_of(tmp_path / index).values()
 
 
 def test_the_example_of_a_prompt_of_one_s_own_runs(
