@@ -112,6 +112,7 @@ bench-speed-fp32: $(READY)
 bench: $(READY) bench-quality bench-default bench-rows bench-speed
 	HF_HUB_OFFLINE=1 $(BIN)/ragcache bench corpus --methods full,naive,cacheblend,fusionrag,prophetkv --budgets 0.30 --threads 1 \
 		--out docs/benchmarks/corpus-reader.json
+	HF_HUB_OFFLINE=1 $(BIN)/ragcache bench corpus --methods auto --budgets 0 --threads 1 --out docs/benchmarks/corpus-auto-reader.json
 
 docs: $(READY)
 	$(BIN)/python -m ragcache_cli.docs > docs/cli.md
