@@ -44,7 +44,8 @@ _WRAPS = r"""
       | (?<=[\p{Ll},;])NEWLINE(?=[\d("'\u201c\u2018\u201e\u00ab])(?!\d+[.)]\s)
     )"""
 _PAGE_WRAP = r"(?<=[^\n]{39}[\p{L},])(?:\r?\n){2,4}(?=\p{Ll})"
-_WRAP = regex.compile(_WRAPS.replace("NEWLINE", r"\r?\n") + " | " + _PAGE_WRAP, regex.X)
+_SUBSCRIPT = r"(?<=[^\n]{39}\p{Lu})\r?\n(?=\d)"  # of a formula: a page's text may have it in a line of its own
+_WRAP = regex.compile(" | ".join((_WRAPS.replace("NEWLINE", r"\r?\n"), _PAGE_WRAP, _SUBSCRIPT)), regex.X)
 _WRAP_INDENTED = regex.compile(_WRAPS.replace("NEWLINE", r"\r?\n[ \t]*+"), regex.X)
 # How a line of Markdown begins: a fence around code, a heading, a heading that the next line underlines.
 _MARK = regex.compile(

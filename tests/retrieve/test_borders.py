@@ -191,6 +191,10 @@ SENTENCES = {
         "Yes.",
     ],
     "See Fig. 3 of the U.S. report, p. 4 ff. of it.": ["See Fig. 3 of the U.S. report, p. 4 ff. of it."],
+    "It burns a mixture of acetylene and of compressed O\n2. Then it cools.": [
+        "It burns a mixture of acetylene and of compressed O\n2.",
+        "Then it cools.",
+    ],
     "他问：“为什么？”“不知道。”她说。（完。）": ["他问：“为什么？”", "“不知道。”", "她说。", "（完。）"],
     "هل هذا جيد؟ نعم. شكرا!": ["هل هذا جيد؟", "نعم.", "شكرا!"],
     "**Bold.** *Next one.* `Code.` Last": ["**Bold.**", "*Next one.*", "`Code.`", "Last"],
