@@ -199,10 +199,12 @@ def _show_plan(plan: "IngestPlan") -> None:
         ("KV per token", size(plan.bytes_per_token)),
         ("KV per 1,000 pages", f"{plan.gigabytes_per_1000_pages:,.1f} GB (500 tokens a page)"),
         ("KV in all", size(plan.bytes)),
+    )
+    effort = (
         ("time", f"about {duration(plan.seconds)}, as a few pieces took on this machine"),
         ("pays off after", f"about {plan.break_even_questions:,.0f} questions"),
     )
-    table(("would be ingested", ""), rows)
+    table(("would be ingested", ""), rows + effort if plan.chunks else rows)
     _show_left_out(plan)
 
 

@@ -11,6 +11,10 @@ from ragcache_cli import adopt, ask, bench, chat, demo, doctor, documents, inges
 from ragcache_cli.terminal import note, note_what_models_say, quiet_libraries, quiet_when_piped
 
 
+RESUMED = ("ingest", "adopt", "bench")
+RESUMES = "; what was stored is kept, and the same command run again goes on from there"
+
+
 class Commands(TyperGroup):
     """What ragcache raises on purpose is one sentence and exit code 2; anything else is a bug and shows."""
 
@@ -22,7 +26,7 @@ class Commands(TyperGroup):
             note(f"ragcache: {' '.join(str(error).split())}")
             raise typer.Exit(2) from error
         except KeyboardInterrupt as error:
-            note("ragcache: interrupted; whatever was stored is kept, and the same command run again resumes there")
+            note(f"ragcache: interrupted{RESUMES if ctx.invoked_subcommand in RESUMED else ''}")
             raise typer.Exit(130) from error
 
 
