@@ -10,7 +10,6 @@ from ragcache.errors import RagCacheError
 from ragcache_cli import adopt, ask, bench, chat, demo, doctor, documents, ingest, methods, store
 from ragcache_cli.terminal import note, note_what_models_say, quiet_libraries, quiet_when_piped
 
-
 RESUMED = ("ingest", "adopt", "bench")
 RESUMES = "; what was stored is kept, and the same command run again goes on from there"
 
