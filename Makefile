@@ -29,11 +29,11 @@ check: $(READY)
 
 # What only an accelerator can show; on a CPU it runs at smoke sizes.
 gpu-check: $(READY)
-	$(BIN)/python -m ragcache.evaluate.gpu_check
+	$(BIN)/python -m ragcache_bench.gpu_check
 
 # Trains the bundled reader from nothing: hours, on one core.
 reader: $(READY)
-	$(BIN)/python -m ragcache.train --out $(OUT)
+	$(BIN)/python -m reader_training --out $(OUT)
 
 # The committed quality table: the first seven rows of the literature at three budgets, on all tasks. It resumes.
 bench-quality: $(READY)

@@ -19,16 +19,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from ragcache_cli.bench_options import bench, known, numbers, split
+from ragcache_bench import report
+from ragcache_bench.commands.options import bench, known, numbers, split
+from ragcache_bench.contenders import Contender, contenders
+from ragcache_bench.metrics import Interval, bootstrap
+from ragcache_bench.records import Record
+from ragcache_bench.table import tabulate
+from ragcache_bench.tasks import KNOWN, TASKS
 
 from ragcache.attend import Scaled
 from ragcache.encode import Alone, Fused, InDocument, Prefixed, Sink
-from ragcache.evaluate import report
-from ragcache.evaluate.contenders import Contender, contenders
-from ragcache.evaluate.metrics import Interval, bootstrap
-from ragcache.evaluate.records import Record
-from ragcache.evaluate.table import tabulate
-from ragcache.evaluate.tasks import KNOWN, TASKS
 from ragcache.methods import Method, find
 from ragcache.schedule import Narrowing
 from ragcache.select import (

@@ -23,13 +23,13 @@ from typing import Annotated, Any
 import torch
 import typer
 from frameworks_paths import LangChain, LlamaIndex, Paths
+from ragcache_bench import report
+from ragcache_bench.markdown import made_by, table
+from ragcache_bench.speed.shapes import SHAPES, random_reader, random_texts
 from ragcache_cli.terminal import progress
 
 from ragcache import RagCache, Reader
 from ragcache.bundled import corpus_path, questions, reader_path
-from ragcache.evaluate import report
-from ragcache.evaluate.markdown import made_by, table
-from ragcache.evaluate.speed.shapes import SHAPES, random_reader, random_texts
 from ragcache.retrieve import Limit, Splitter
 
 METHODS = ("auto", "prophetkv")

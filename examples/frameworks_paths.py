@@ -6,8 +6,8 @@ from functools import cache
 from typing import Any
 
 from ragcache import Message, RagCache, Sampling
+from ragcache.prompt import BEFORE_CHUNKS, BEFORE_QUESTION, SYSTEM
 from ragcache.retrieve import Embedder
-from ragcache.segments import BEFORE_CHUNKS, BEFORE_QUESTION, SYSTEM
 
 Told = tuple[str, dict[str, Any]]  # an answer, and what happened
 

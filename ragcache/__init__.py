@@ -10,15 +10,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ragcache.engine import Engine
+    from ragcache.engine.engine import Engine
+    from ragcache.engine.parsed_prompt import Message
     from ragcache.errors import RagCacheError
-    from ragcache.index import Index
+    from ragcache.index.index import Index
     from ragcache.methods import METHODS, Method
     from ragcache.model.decode import Sampling
     from ragcache.model.reader import Reader
     from ragcache.rag import RagCache
     from ragcache.report import Answer, CacheReport, IngestReport
-    from ragcache.written import Message
 
 # Loaded on first use, so that `ragcache --help` does not wait for torch.
 _HOMES = {

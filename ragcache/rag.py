@@ -10,25 +10,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragcache import methods
-from ragcache.adoption import adopted
-from ragcache.chunks import Chunk
-from ragcache.collection import Collection
-from ragcache.documents import Documents, KnownDocument
 from ragcache.encode import Encoder
-from ragcache.engine import Engine
-from ragcache.index import Index
-from ragcache.ingest import Ingestion, Progress, listed, silent
+from ragcache.engine.engine import Engine
+from ragcache.engine.parsed_prompt import Message
+from ragcache.engine.stream import Stream
+from ragcache.index.chroma_import import list_chroma_entries
+from ragcache.index.chunks import Chunk
+from ragcache.index.collection import Collection
+from ragcache.index.documents import Documents, KnownDocument
+from ragcache.index.index import Index
+from ragcache.index.ingestion import Ingestion, Progress, listed, silent
+from ragcache.index.opening import check_retrieval, given_reader, resolve
+from ragcache.index.settings import nothing_in, stats
 from ragcache.methods import Method
 from ragcache.model import notice
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
-from ragcache.opening import check_retrieval, given_reader, resolve
-from ragcache.remembered import nothing_in, stats
 from ragcache.report import Answer, IngestPlan, IngestReport
 from ragcache.retrieve import TextEmbedder, Vectors
 from ragcache.retrieve.given import AnyEmbedder, AnySplitter
-from ragcache.stream import Stream
-from ragcache.written import Message
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -300,7 +300,7 @@ class RagCache:
             If there is no such collection, or another folder's of that name was adopted.
         """
         began = time.perf_counter()
-        name, entries = adopted(self.index, Path(path), collection)
+        name, entries = list_chroma_entries(self.index, Path(path), collection)
         done = self.collection(name, methods=methods, progress=progress).adopt(entries)
         self._ingestion(None, progress).follow()
         return replace(done, seconds=time.perf_counter() - began)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
 
-from ragcache import printing
+from ragcache.engine import rendering as printing
 
 CacheState = Literal["hit", "exact", "miss"]
 _PAGES = {"pptx": "slide", "xlsx": "sheet", "xlsm": "sheet"}  # what a page is called, by suffix

@@ -14,17 +14,17 @@ from conftest import HYBRID, tiny_reader
 from torch import Tensor
 from twin import _masks
 
-from ragcache.chunks import Chunk
 from ragcache.encode import Encoder
-from ragcache.engine import Engine
+from ragcache.engine.engine import Engine
+from ragcache.engine.stream import Prefilled
 from ragcache.errors import InvalidArgument
-from ragcache.index import Index
+from ragcache.index.chunks import Chunk
+from ragcache.index.index import Index
 from ragcache.methods import Method
 from ragcache.model.decode import Sampling
+from ragcache.prompt import Prompt
 from ragcache.report import Answer
-from ragcache.segments import Prompt
 from ragcache.store import LocalStore
-from ragcache.stream import Prefilled
 
 LAYERS = 4
 ARCHITECTURES = {"llama": {}, "qwen3": {}, "gemma3": {"layer_types": HYBRID[:2] * (LAYERS // 2)}}

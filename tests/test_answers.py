@@ -13,14 +13,14 @@ import torch
 from conftest import tiny_reader
 from staged import make
 
-from ragcache.chunks import Chunk, Loaded
-from ragcache.engine import Engine
+from ragcache.engine.engine import Engine
 from ragcache.errors import PromptTooLong
-from ragcache.index import Index
+from ragcache.index.chunks import Chunk, Loaded
+from ragcache.index.index import Index
 from ragcache.methods import METHODS
 from ragcache.model.buffer import ChunkKV, KVBuffer
 from ragcache.model.decode import Sampling
-from ragcache.model.passes import Pass
+from ragcache.model.prefill_context import Pass
 from ragcache.model.reader import Reader
 from ragcache.select import ValueShift
 from ragcache.store.memory import MemoryTier

@@ -10,14 +10,15 @@ import torch
 from conftest import tiny_reader
 from staged import QUESTION, make
 
-from ragcache import breakeven, calibrate
-from ragcache.breakeven import BreakEven, machine
-from ragcache.chunks import Chunk
-from ragcache.engine import Engine
+from ragcache.engine import break_even as breakeven
+from ragcache.engine import calibrate
+from ragcache.engine.break_even import BreakEven, machine
+from ragcache.engine.engine import Engine
+from ragcache.engine.parsed_prompt import Message
+from ragcache.index.chunks import Chunk
 from ragcache.methods import METHODS
 from ragcache.report import CacheReport
 from ragcache.store import LocalStore
-from ragcache.written import Message
 
 Made = tuple[Engine, list[Chunk]]
 

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import pytest
 import torch
+from ragcache_bench.metrics import exact_match
+from ragcache_bench.tasks import TASKS, Example
 
 from ragcache import Engine, Index, Reader, Sampling
 from ragcache.bundled import corpus_path, questions, reader_path
-from ragcache.evaluate.metrics import exact_match
-from ragcache.evaluate.tasks import TASKS, Example
 
 SHORT = Sampling(max_new_tokens=24)
 

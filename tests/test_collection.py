@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragcache import METHODS, RagCache
-from ragcache.chunks import chunk_id, document_id
-from ragcache.collection import Collection, Entry
-from ragcache.engine import Engine
-from ragcache.index import Index
+from ragcache.engine.engine import Engine
+from ragcache.index.chunks import chunk_id, document_id
+from ragcache.index.collection import Collection, Entry
+from ragcache.index.index import Index
 from ragcache.model.reader import Reader
 from ragcache.report import ChunkReport
 

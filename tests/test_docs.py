@@ -9,13 +9,13 @@ import pytest
 from conftest import byte_tokenizer, tiny_model
 from staged import QUESTION, TEXTS, make
 
+from ragcache.engine.parsed_prompt import Message
+from ragcache.index.settings import settings_of
 from ragcache.methods import METHODS, Method
 from ragcache.model.reader import Reader
-from ragcache.remembered import settings_of
 from ragcache.report import Answer
 from ragcache.retrieve.discover import DEFAULT_EXCLUDES, IGNORE_FILES
 from ragcache.retrieve.formats import SUPPORTED
-from ragcache.written import Message
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

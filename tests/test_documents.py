@@ -13,9 +13,9 @@ import pytest
 from conftest import byte_tokenizer, tiny_model
 
 from ragcache import RagCache
-from ragcache.collection import Entry
-from ragcache.documents import Documents
 from ragcache.errors import EmptyIndex, NoDocuments
+from ragcache.index.collection import Entry
+from ragcache.index.documents import Documents
 from ragcache.model.reader import Reader
 
 PAGES = {

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragcache.engine import Engine
-from ragcache.index import Index
+from ragcache.engine.engine import Engine
+from ragcache.index.index import Index
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 

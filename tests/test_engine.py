@@ -8,11 +8,11 @@ import pytest
 from conftest import tiny_reader
 from staged import QUESTION, TEXTS, make
 
-from ragcache.chunks import Chunk
 from ragcache.encode import Alone
-from ragcache.engine import Engine
+from ragcache.engine.engine import Engine
 from ragcache.errors import InvalidArgument, MissingEncoding, PromptTooLong, UnknownMethod
-from ragcache.index import Index
+from ragcache.index.chunks import Chunk
+from ragcache.index.index import Index
 from ragcache.methods import METHODS, Method
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader

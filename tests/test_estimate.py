@@ -10,11 +10,11 @@ from encode.shelves import put
 
 from ragcache import RagCache
 from ragcache.encode import Activations, Alone, Encoder, Fused, InDocument, Prefixed, Sink
-from ragcache.encode.batches import capacity
-from ragcache.estimate import Outline, Trial
-from ragcache.index import Index
+from ragcache.index.encoding_batches import capacity
+from ragcache.index.estimate import Outline, Trial
+from ragcache.index.index import Index
+from ragcache.index.pricing import Sample
 from ragcache.model.reader import Reader
-from ragcache.pricing import Sample
 
 ENCODERS: list[Encoder] = [
     Alone(), Prefixed(), Sink(), InDocument(60), InDocument(), InDocument(None), Activations(InDocument(60)),
@@ -33,7 +33,7 @@ def lengths(index: Index) -> list[list[int]]:
 def test_the_batches_of_the_outline_are_those_that_are_made(
     encoder: Encoder, reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ragcache.index.capacity", lambda _: 200)
+    monkeypatch.setattr("ragcache.index.index.capacity", lambda _: 200)
     with Index(tmp_path, reader) as index:
         for n, texts in enumerate(DOCUMENTS):
             put(index, f"document {n}", texts)
@@ -81,7 +81,7 @@ def test_a_trial_computes_every_time_what_a_batch_computes(
 
 
 def planned(tokens: int, left: int, parts: int) -> Any:
-    from ragcache.estimate import Planned
+    from ragcache.index.estimate import Planned
 
     return Planned(tokens, left, parts, 1.0)
 

@@ -13,9 +13,9 @@ from encode.shelves import TIDE, opened, put
 from staged import TEXTS, make
 
 from ragcache import methods
-from ragcache.documents import Documents
 from ragcache.encode import Alone, Fused, Prefixed
-from ragcache.index import Index
+from ragcache.index.documents import Documents
+from ragcache.index.index import Index
 from ragcache.methods import METHODS, Method
 from ragcache.model.reader import Reader
 from ragcache.store import Catalog, LocalStore

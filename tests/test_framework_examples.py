@@ -17,8 +17,8 @@ import pytest
 
 from ragcache import RagCache
 from ragcache.bundled import questions
-from ragcache.engine import Engine
-from ragcache.stream import Stream
+from ragcache.engine.engine import Engine
+from ragcache.engine.stream import Stream
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"

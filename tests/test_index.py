@@ -11,9 +11,9 @@ from conftest import byte_tokenizer, tiny_model, tiny_reader
 from staged import QUESTION, make
 
 from ragcache.encode import Alone, Fused, Prefixed
-from ragcache.engine import Engine
+from ragcache.engine.engine import Engine
 from ragcache.errors import IndexMismatch, InvalidArgument
-from ragcache.index import Index
+from ragcache.index.index import Index
 from ragcache.model.reader import Reader
 from ragcache.store import Int8, LocalStore
 
@@ -130,7 +130,7 @@ def test_the_same_text_in_two_indexes_has_two_keys(tmp_path: Path, reader: Reade
 def test_encoding_resumes_where_it_was_killed(
     tmp_path: Path, reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ragcache.index.capacity", lambda _: 1)
+    monkeypatch.setattr("ragcache.index.index.capacity", lambda _: 1)
     with Index(tmp_path / "index", reader) as index:
         for n in range(5):
             index.put(f"d{n}", "x", [(f"Text number {n}.", 0, 14)], {})
@@ -144,11 +144,11 @@ def test_an_ingestion_killed_in_a_process_is_finished_by_the_next(tmp_path: Path
     script = textwrap.dedent(f"""
         import os, signal, sys
         sys.path.insert(0, {str(Path(__file__).parent)!r})
-        import ragcache.index
+        import ragcache.index.index
         from conftest import tiny_reader
         from ragcache.encode import Alone
         from ragcache.index import Index
-        ragcache.index.capacity = lambda device: 1
+        ragcache.index.index.capacity = lambda device: 1
         index = Index({str(tmp_path / "index")!r}, tiny_reader())
         for n in range(6):
             index.put(f"d{{n}}", "x", [(f"Text number {{n}}.", 0, 14)], {{}})

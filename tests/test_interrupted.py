@@ -37,7 +37,7 @@ def documents(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def rag(tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RagCache]:
-    monkeypatch.setattr("ragcache.index.capacity", lambda _: 1)  # one chunk a batch
+    monkeypatch.setattr("ragcache.index.index.capacity", lambda _: 1)  # one chunk a batch
     with RagCache.open(tmp_path / "index", model=str(model)) as rag:
         yield rag
 
@@ -46,7 +46,7 @@ def rag(tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time of ingestions, which stands still."""
     now = [100.0]
-    monkeypatch.setattr("ragcache.ingest.monotonic", lambda: now[0])
+    monkeypatch.setattr("ragcache.index.ingestion.monotonic", lambda: now[0])
     return now
 
 
@@ -89,9 +89,9 @@ def test_after_a_kill_behind_the_first_batch_it_answers_and_goes_on(
     rag.close()
     script = textwrap.dedent(f"""
         import os, signal
-        import ragcache.index
+        import ragcache.index.index
         from ragcache import RagCache
-        ragcache.index.capacity = lambda device: 1
+        ragcache.index.index.capacity = lambda device: 1
         def progress(stage, done, total):
             if stage.startswith("encode") and done == 2:
                 os.kill(os.getpid(), signal.SIGKILL)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragcache import matching
-from ragcache.matching import HEAD, Found, Known
+from ragcache.engine import chunk_matcher as matching
+from ragcache.engine.chunk_matcher import HEAD, Found, Known
 
 LONG = "The ferry crosses the sound every hour, and carries forty cars. Dogs ride on deck."
 OTHER = "The ferry crosses the sound every hour, and carries forty cars. Cats stay at home."

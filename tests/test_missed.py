@@ -7,15 +7,15 @@ import pytest
 import torch
 from conftest import tiny_reader
 
-from ragcache.closest import Closest, explained
-from ragcache.collection import Entry
-from ragcache.engine import Engine
-from ragcache.matcher import Matcher
-from ragcache.matching import HEAD
+from ragcache.engine.chunk_matcher import HEAD
+from ragcache.engine.closest import Closest, explained
+from ragcache.engine.engine import Engine
+from ragcache.engine.prompt_parser import Matcher
+from ragcache.index.collection import Entry
 from ragcache.methods import METHODS
 from ragcache.model.decode import Sampling
+from ragcache.prompt import Prompt
 from ragcache.rag import RagCache
-from ragcache.segments import Prompt
 
 READER = tiny_reader()
 SHORT = Sampling(max_new_tokens=2)

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from torch import Tensor
 from twin import twin_logits
 
-from ragcache.chunks import Chunk
 from ragcache.encode import Alone, Prefixed
-from ragcache.engine import Engine
-from ragcache.index import Index
+from ragcache.engine.engine import Engine
+from ragcache.index.chunks import Chunk
+from ragcache.index.index import Index
 from ragcache.layout import Layout
 from ragcache.methods import METHODS, Method
-from ragcache.model.passes import Pass
+from ragcache.model.prefill_context import Pass
 from ragcache.model.reader import Reader
-from ragcache.segments import Prompt, Segment, Template
+from ragcache.prompt import Prompt, Segment, Template
 from ragcache.select import Selector
 
 TEXTS = ("alpha one", "beta two two", "gamma", "delta four four four")

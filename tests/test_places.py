@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragcache.chunks import MARKS, chunk_of, source_of
-from ragcache.places import EXCERPT_CHARACTERS, Mark, find_excerpt, mark_at, marks_within
+from ragcache.index.chunks import MARKS, chunk_of, source_of
+from ragcache.index.places import EXCERPT_CHARACTERS, Mark, find_excerpt, mark_at, marks_within
 from ragcache.report import Source
 from ragcache.store import ChunkRow, DocumentRow
 

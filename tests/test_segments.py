@@ -10,7 +10,7 @@ from tokenizers import AddedToken
 from tokenizers.processors import TemplateProcessing
 
 from ragcache.errors import UnsupportedModel
-from ragcache.segments import BEFORE_QUESTION, SYSTEM, Prompt, Segment, Template
+from ragcache.prompt import BEFORE_QUESTION, SYSTEM, Prompt, Segment, Template
 
 LOOP = "{% for m in messages %}<|{{ m.role }}|>{{ m.content BODY }}<|end|>{% endfor %}"
 PLAIN = LOOP.replace(" BODY", "")

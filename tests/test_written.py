@@ -10,14 +10,14 @@ import torch
 from conftest import tiny_reader
 from staged import QUESTION, TEXTS, make
 
-from ragcache.chunks import Chunk
-from ragcache.engine import Engine
+from ragcache.engine.engine import Engine
+from ragcache.engine.parsed_prompt import Message, merged
+from ragcache.engine.prompt_parser import Matcher
 from ragcache.errors import InvalidArgument, MissingEncoding, UnsupportedModel
-from ragcache.matcher import Matcher
+from ragcache.index.chunks import Chunk
 from ragcache.methods import METHODS
 from ragcache.model.decode import Sampling
-from ragcache.segments import BEFORE_CHUNKS, BEFORE_QUESTION, SYSTEM
-from ragcache.written import Message, merged
+from ragcache.prompt import BEFORE_CHUNKS, BEFORE_QUESTION, SYSTEM
 
 SHORT = Sampling(max_new_tokens=4)
 ASKED = f"Context:\n---\n{TEXTS[2]}\n\n{TEXTS[0]}\n---\nAnswer briefly.\nQuery: {QUESTION}\nAnswer: "

@@ -26,9 +26,9 @@ from ragcache_cli.options import (
 from ragcache_cli.terminal import note, say
 
 if TYPE_CHECKING:
+    from ragcache.engine.parsed_prompt import Message
+    from ragcache.engine.stream import Stream
     from ragcache.rag import RagCache
-    from ragcache.stream import Stream
-    from ragcache.written import Message
 
 
 def chat(
@@ -50,13 +50,13 @@ def chat(
     kept once it ends.
     """
     from ragcache.errors import PromptTooLong
+    from ragcache.index.opening import check_question
     from ragcache.model.decode import Sampling
-    from ragcache.opening import check_question
 
     check_question(index, None, top_k=top_k, method=method, recompute=recompute)
     sampling = None if max_new_tokens is None else Sampling(max_new_tokens=max_new_tokens)
     with _ended(), open_index(index, model=model, embedder=embedder, dtype=dtype, device=device) as rag:
-        from ragcache.written import Message
+        from ragcache.engine.parsed_prompt import Message
 
         history: list[Message] = []
         for question in _lines():

@@ -79,7 +79,7 @@ def _chosen() -> "list[CorpusQuestion]":
 
 
 def _asked(rag: "RagCache", question: "CorpusQuestion", *, silent: bool) -> dict[str, Any]:
-    from ragcache.evaluate.metrics import exact_match
+    from ragcache_bench.metrics import exact_match
 
     answer = rag.ask(question.question, compare=question.id == COMPARED)
     right = bool(exact_match(answer.text, question.accepted))

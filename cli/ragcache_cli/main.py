@@ -1,13 +1,14 @@
 """`ragcache`: the commands, and how they fail."""
 
 import sys
+from importlib.metadata import entry_points
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from ragcache.errors import RagCacheError
-from ragcache_cli import adopt, ask, bench, chat, demo, doctor, documents, ingest, methods, store
+from ragcache_cli import adopt, ask, chat, demo, documents, ingest, methods, store
 from ragcache_cli.terminal import note, note_what_models_say, quiet_libraries, quiet_when_piped
 
 RESUMED = ("ingest", "adopt", "bench")
@@ -36,10 +37,11 @@ app.command("chat")(chat.chat)
 app.command("adopt")(adopt.adopt)
 app.command("methods")(methods.methods)
 app.command("demo")(demo.demo)
-app.command("doctor")(doctor.doctor)
 app.add_typer(documents.app, name="documents")
 app.add_typer(store.app, name="store")
-app.add_typer(bench.app, name="bench")
+for entry in entry_points(group="ragcache.commands"):  # `bench` and `doctor`, and whatever other packages add
+    found = entry.load()
+    app.add_typer(found, name=entry.name) if isinstance(found, typer.Typer) else app.command(entry.name)(found)
 
 
 def _show_version(wanted: bool) -> None:

@@ -16,7 +16,7 @@ def _store() -> None:
 @app.command()
 def stats(index: IndexPath = DEFAULT_INDEX, as_json: AsJson = False) -> None:
     """Count documents, chunks, and the bytes of every encoding."""
-    from ragcache import remembered
+    from ragcache.index import settings as remembered
 
     found = remembered.stats(index)
     if as_json:

@@ -13,9 +13,9 @@ from pydantic import BaseModel, Field
 from langchain_ragcache.batching import joined
 from langchain_ragcache.listing import name_of
 from ragcache import Message, RagCache, Sampling
+from ragcache.engine.stream import Stream
 from ragcache.errors import InvalidArgument
-from ragcache.options import check_options
-from ragcache.stream import Stream
+from ragcache.model.options import check_options
 
 _OPENING = threading.Lock()
 #: What LangChain gives every model, for the sake of those behind a network: nothing here can make use of it.

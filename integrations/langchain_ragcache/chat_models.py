@@ -21,8 +21,8 @@ from langchain_ragcache.asking import Asking
 from langchain_ragcache.batching import at_once
 from langchain_ragcache.messages import turns
 from ragcache import RagCache
+from ragcache.engine.stream import Stream, spoken
 from ragcache.errors import UnsupportedModel
-from ragcache.stream import Stream, spoken
 
 
 class ChatRagCache(Asking, BaseChatModel):

@@ -11,7 +11,7 @@ from langchain_core.runnables import run_in_executor
 from langchain_core.vectorstores import VectorStore
 
 from langchain_ragcache.listing import ids_for, name_of
-from ragcache.collection import Collection, Synced, batches
+from ragcache.index.collection import Collection, Synced, batches
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 
-from ragcache.chunks import loose_id
-from ragcache.collection import Entry
+from ragcache.index.chunks import loose_id
+from ragcache.index.collection import Entry
 
 _PAGE = 500
 

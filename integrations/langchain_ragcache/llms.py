@@ -15,7 +15,7 @@ from langchain_core.outputs import Generation, GenerationChunk, LLMResult
 from langchain_ragcache.asking import Asking
 from langchain_ragcache.batching import at_once
 from ragcache import RagCache
-from ragcache.stream import spoken
+from ragcache.engine.stream import spoken
 
 
 class RagCacheLLM(Asking, BaseLLM):

@@ -6,9 +6,9 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, SystemMessage
 
 from ragcache import Message
-from ragcache.chunks import Chunk
+from ragcache.engine.parsed_prompt import merged
 from ragcache.errors import InvalidArgument
-from ragcache.written import merged
+from ragcache.index.chunks import Chunk
 
 #: Blocks of earlier answers that are not said to the user.
 _UNSAID = ("reasoning", "thinking", "redacted_thinking", "tool_call", "tool_use", "invalid_tool_call")

@@ -13,9 +13,9 @@ from langchain_core.vectorstores import VectorStore
 
 from langchain_ragcache.following import Following
 from langchain_ragcache.listing import entry_of, ids_for, listed
-from ragcache.chunks import loose_id
-from ragcache.collection import Collection, Entry, Synced
 from ragcache.errors import InvalidArgument
+from ragcache.index.chunks import loose_id
+from ragcache.index.collection import Collection, Entry, Synced
 from ragcache.retrieve.needs import needs
 
 if TYPE_CHECKING:

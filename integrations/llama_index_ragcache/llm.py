@@ -24,10 +24,10 @@ from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_ca
 
 from llama_index_ragcache.gathering import Gathered
 from ragcache import Message, RagCache, Sampling
+from ragcache.engine.parsed_prompt import merged
+from ragcache.engine.stream import Stream, spoken
 from ragcache.errors import InvalidArgument
-from ragcache.options import check_options
-from ragcache.stream import Stream, spoken
-from ragcache.written import merged
+from ragcache.model.options import check_options
 
 _SYSTEM = (MessageRole.SYSTEM, MessageRole.DEVELOPER)
 _ASSISTANT = (MessageRole.ASSISTANT, MessageRole.MODEL, MessageRole.CHATBOT)

@@ -14,9 +14,9 @@ from llama_index.core.schema import MetadataMode, NodeWithScore
 from llama_index.core.types import RESPONSE_TEXT_TYPE
 
 from llama_index_ragcache.llm import RagCacheLLM, elsewhere
-from ragcache.chunks import Chunk
+from ragcache.engine.stream import Stream, spoken
 from ragcache.errors import InvalidArgument
-from ragcache.stream import Stream, spoken
+from ragcache.index.chunks import Chunk
 
 if TYPE_CHECKING:
     from collections.abc import Generator

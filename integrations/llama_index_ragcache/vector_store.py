@@ -18,9 +18,9 @@ from llama_index.core.vector_stores.types import (
 )
 
 from llama_index_ragcache.listing import ids_in, listed
-from ragcache.chunks import loose_id
-from ragcache.collection import Collection, Entry, Synced, batches
 from ragcache.errors import InvalidArgument
+from ragcache.index.chunks import loose_id
+from ragcache.index.collection import Collection, Entry, Synced, batches
 
 if TYPE_CHECKING:
     from ragcache import Method, RagCache

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 
 from ragcache.attend.protocol import Shaping, reused
 from ragcache.errors import InvalidArgument
-from ragcache.lazy import Tensor, torch
-from ragcache.model.passes import Pass
+from ragcache.model.lazy import Tensor, torch
 from ragcache.model.plan import Reshape, Slots
+from ragcache.model.prefill_context import Pass
 from ragcache.select import QuestionAttention, Selector
 
 

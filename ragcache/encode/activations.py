@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ragcache.encode.alone import Alone
 from ragcache.encode.protocol import Encoder, LeftContext, Stored
 from ragcache.model.plan import HIDDEN, layer_index
-from ragcache.segments import Segment
+from ragcache.prompt import Segment
 
 if TYPE_CHECKING:
     from ragcache.model.buffer import ChunkKV

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 from ragcache.encode.prefixed import Prefixed
 from ragcache.encode.protocol import Anywhere, Encoder, LeftContext, Stored
 from ragcache.errors import InvalidArgument
-from ragcache.lazy import Tensor, torch
-from ragcache.segments import Segment
+from ragcache.model.lazy import Tensor, torch
+from ragcache.prompt import Segment
 
 if TYPE_CHECKING:
     from ragcache.model.buffer import ChunkKV

@@ -6,7 +6,7 @@ from itertools import accumulate, takewhile
 
 from ragcache.encode.protocol import Anywhere, LeftContext, Stored
 from ragcache.errors import InvalidArgument
-from ragcache.segments import Segment
+from ragcache.prompt import Segment
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ragcache.encode.protocol import Anywhere, LeftContext, Stored
 from ragcache.errors import UnsupportedModel
-from ragcache.segments import Segment
+from ragcache.prompt import Segment
 
 if TYPE_CHECKING:
     from ragcache.model.buffer import ChunkKV

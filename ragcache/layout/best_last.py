@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from ragcache.layout.overlapped import overlapped
 from ragcache.layout.protocol import Layout, Look
-from ragcache.model.passes import Pass
+from ragcache.model.prefill_context import Pass
+from ragcache.prompt import Frame, Prompt, Segment
 from ragcache.schedule.ranking import top
-from ragcache.segments import Frame, Prompt, Segment
 from ragcache.select import QuestionAttention, Selector
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from ragcache.model.passes import Pass
-from ragcache.segments import Frame, Prompt, Segment
+from ragcache.model.prefill_context import Pass
+from ragcache.prompt import Frame, Prompt, Segment
 
 #: Fills a scratch buffer for a prompt, with what the method loads; what is computed over it is charged to the answer.
 Look = Callable[[Prompt], Pass]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragcache.layout.protocol import Layout, Look
-from ragcache.segments import Frame, Prompt, Segment
+from ragcache.prompt import Frame, Prompt, Segment
 
 
 @dataclass(frozen=True)

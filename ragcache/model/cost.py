@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ragcache.lazy import Tensor, torch
+from ragcache.model.lazy import Tensor, torch
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig

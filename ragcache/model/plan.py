@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NewType
 
-from ragcache.lazy import Tensor, torch
+from ragcache.model.lazy import Tensor, torch
 
 Slots = NewType("Slots", Tensor)  # (rows,) int64, strictly ascending
 Positions = NewType("Positions", Tensor)  # (rows,) int64

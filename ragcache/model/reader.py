@@ -14,16 +14,16 @@ from transformers.cache_utils import Cache
 
 from ragcache.errors import UnsupportedModel
 from ragcache.model import attention, gate, rope, windows
-from ragcache.model.borders import borders
+from ragcache.model.batching import Call, Gathering, JointBuffer, kept_rows, parted
 from ragcache.model.buffer import ChunkKV, KVBuffer
+from ragcache.model.chunked_mlp import tiled
 from ragcache.model.fingerprint import fingerprint, weights_in_memory, weights_of_files
-from ragcache.model.joint import Call, Gathering, JointBuffer, kept_rows, parted
+from ragcache.model.layer_hooks import borders
 from ragcache.model.lock import FairLock
+from ragcache.model.packing import lined_up
 from ragcache.model.plan import HIDDEN, ForwardPlan, Positions, Slots, StopForward
 from ragcache.model.pretrained import load_pretrained
 from ragcache.model.rope import KeyRotator, RopeLayout
-from ragcache.model.runs import lined_up
-from ragcache.model.tiles import tiled
 
 _Answer = TypeVar("_Answer")
 _ROTATED = 4096  # slots whose keys turn together: bounds their fp32 copies

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ragcache.errors import UnsupportedDocument
-from ragcache.places import Mark
+from ragcache.index.places import Mark
 from ragcache.retrieve.discover import kind_of, unreadable
 from ragcache.retrieve.formats import BROKEN, READERS, SUPPORTED_WORDS
 from ragcache.retrieve.parsed import Parsed

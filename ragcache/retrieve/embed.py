@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragcache.errors import InvalidArgument, MissingExtra, install
-from ragcache.hub import check_name
+from ragcache.model.hub import check_name
 from ragcache.retrieve.mean_pooling import MeanPooling, is_mean_pooling
 from ragcache.retrieve.needs import needs
 

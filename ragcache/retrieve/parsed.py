@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from ragcache.places import Mark
+from ragcache.index.places import Mark
 from ragcache.retrieve.needs import needs
 
 _LONGEST = 120  # characters of a heading: some files style whole paragraphs as one

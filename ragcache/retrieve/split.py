@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import cycle
 
 from ragcache.errors import InvalidArgument
-from ragcache.retrieve.borders import FINER, Borders, Layout, find_borders
+from ragcache.retrieve.boundaries import FINER, Borders, Layout, find_borders
 
 EDITION = 2
 """Of the borders: one more whenever the same text is cut elsewhere, so that documents are split again."""

@@ -1,7 +1,7 @@
 """Axis C: in which layers are the selected tokens recomputed?"""
 
 from ragcache.schedule.flat import Flat
-from ragcache.schedule.narrowing import Narrowing
+from ragcache.schedule.progressive_pruning import Narrowing
 from ragcache.schedule.protocol import Schedule
 from ragcache.schedule.reselect import Reselect
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ragcache.lazy import Tensor
-from ragcache.model.passes import Pass
+from ragcache.model.lazy import Tensor
 from ragcache.model.plan import Slots
+from ragcache.model.prefill_context import Pass
 from ragcache.schedule.protocol import Schedule
 from ragcache.schedule.ranking import best
 

@@ -2,9 +2,9 @@
 
 from typing import Protocol
 
-from ragcache.lazy import Tensor
-from ragcache.model.passes import Pass
+from ragcache.model.lazy import Tensor
 from ragcache.model.plan import Slots
+from ragcache.model.prefill_context import Pass
 
 
 class Schedule(Protocol):

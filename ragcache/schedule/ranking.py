@@ -1,9 +1,9 @@
 """The best-scored share of a prompt's selectable slots."""
 
 
-from ragcache.lazy import Tensor
-from ragcache.model.passes import Pass
+from ragcache.model.lazy import Tensor
 from ragcache.model.plan import Slots
+from ragcache.model.prefill_context import Pass
 
 
 def best(scores: Tensor, budget: float, p: Pass) -> Slots:

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ragcache.errors import InvalidArgument
-from ragcache.lazy import Tensor, torch
 from ragcache.model.deviation import moved
-from ragcache.model.passes import Pass
+from ragcache.model.lazy import Tensor, torch
 from ragcache.model.plan import HIDDEN, Slots, StopForward, layer_index
+from ragcache.model.prefill_context import Pass
 from ragcache.schedule.protocol import Schedule
 from ragcache.schedule.ranking import best
 

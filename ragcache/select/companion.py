@@ -8,11 +8,11 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from ragcache.errors import PromptTooLong
-from ragcache.lazy import Tensor, torch
 from ragcache.model.cost import Ledger, Shape
-from ragcache.model.passes import Pass
+from ragcache.model.lazy import Tensor, torch
 from ragcache.model.plan import Slots
-from ragcache.segments import CHUNK_END, Prompt, Segment
+from ragcache.model.prefill_context import Pass
+from ragcache.prompt import CHUNK_END, Prompt, Segment
 from ragcache.select.mass import layer_indices
 from ragcache.select.offsets import spans, spread
 from ragcache.select.question_attention import QuestionAttention

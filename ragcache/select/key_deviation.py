@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from ragcache.errors import InvalidArgument
-from ragcache.lazy import Tensor, torch
 from ragcache.model.deviation import moved
-from ragcache.model.passes import Pass
+from ragcache.model.lazy import Tensor, torch
 from ragcache.model.plan import Slots, StopForward
+from ragcache.model.prefill_context import Pass
 from ragcache.select.protocol import Selector
 
 

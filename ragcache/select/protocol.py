@@ -2,9 +2,9 @@
 
 from typing import Protocol
 
-from ragcache.lazy import Tensor
-from ragcache.model.passes import Pass
-from ragcache.segments import Prompt
+from ragcache.model.lazy import Tensor
+from ragcache.model.prefill_context import Pass
+from ragcache.prompt import Prompt
 
 
 class Selector(Protocol):

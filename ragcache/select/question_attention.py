@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from ragcache.lazy import Tensor, torch
-from ragcache.model.passes import Pass
+from ragcache.model.lazy import Tensor, torch
 from ragcache.model.plan import ScoreSink, Slots
+from ragcache.model.prefill_context import Pass
 from ragcache.select.mass import Layers, Mass, Reduce, layer_indices
 from ragcache.select.protocol import Selector
 

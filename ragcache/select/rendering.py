@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from ragcache.lazy import Tensor
-from ragcache.segments import BEFORE_CHUNKS, BEFORE_QUESTION, CHUNK_END, Prompt, Segment, Template
+from ragcache.model.lazy import Tensor
+from ragcache.prompt import BEFORE_CHUNKS, BEFORE_QUESTION, CHUNK_END, Prompt, Segment, Template
 from ragcache.select.offsets import spans
 
 if TYPE_CHECKING:

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 
 from ragcache.errors import InvalidArgument
-from ragcache.lazy import Tensor, torch
-from ragcache.model.passes import Pass
-from ragcache.segments import Prompt
+from ragcache.model.lazy import Tensor, torch
+from ragcache.model.prefill_context import Pass
+from ragcache.prompt import Prompt
 from ragcache.select.protocol import Selector
 
 

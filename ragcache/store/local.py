@@ -16,7 +16,7 @@ from threading import RLock
 from typing import Any, Self
 
 from ragcache.errors import CorruptBlob, InvalidArgument, StorageFull
-from ragcache.lazy import Tensor, torch
+from ragcache.model.lazy import Tensor, torch
 
 _KEY = re.compile(r"[0-9a-f]{64}")
 _LOCKS: dict[Path, tuple[AbstractContextManager[Any], AbstractContextManager[Any]]] = {}

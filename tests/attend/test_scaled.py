@@ -14,8 +14,8 @@ from ragcache.encode import Alone, Encoder, Prefixed
 from ragcache.errors import InvalidArgument
 from ragcache.layout import Layout, Overlapped, Retrieved
 from ragcache.methods import Method
-from ragcache.model.passes import Pass
 from ragcache.model.plan import Slots
+from ragcache.model.prefill_context import Pass
 from ragcache.select import KeyDeviation, RandomTokens, Selector
 
 T, S = 0.8, 0.7

@@ -11,7 +11,7 @@ from cli.conftest import PAGES
 from typer.testing import Result
 
 from ragcache import RagCache
-from ragcache.engine import Engine
+from ragcache.engine.engine import Engine
 from ragcache.errors import InvalidArgument
 
 Run = Callable[..., Result]

@@ -190,7 +190,7 @@ def test_methods_lists_every_row_with_its_choices(run: Run) -> None:
 def test_ingest_measures_once_how_long_a_context_must_be(
     run: Run, documents: Path, tmp_path: Path, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ragcache import calibrate
+    from ragcache.engine import calibrate
 
     ratios = iter([1.5, 1.5, 0.9])
     monkeypatch.setattr(calibrate, "_ratio", lambda *args: next(ratios))

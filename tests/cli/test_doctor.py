@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import byte_tokenizer, tiny_model, tiny_reader
-from ragcache_cli import doctor as commands
+from ragcache_bench import doctor
+from ragcache_bench.commands import doctor as commands
 from typer.testing import Result
 
-from ragcache import doctor
-from ragcache.engine import Engine
+from ragcache.engine.engine import Engine
 from ragcache.methods import DEFAULT_METHOD, METHODS
 from ragcache.model.reader import Reader
 

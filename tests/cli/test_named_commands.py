@@ -20,7 +20,8 @@ PAGES = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").rglob("*.
 NAMED = re.compile(r"(\brun )?`(ragcache [^`]*)`")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 FOREIGN = {"--dirty", "--always", "--abbrev", "--exclude", "--upgrade", "--no-deps"}  # git's and pip's
-STYLES, SCRIPTS = ROOT / "ragcache/evaluate/pages", ROOT / "ragcache/train"  # custom properties; options of their own
+BENCH = ROOT / "bench"
+STYLES, SCRIPTS = BENCH / "ragcache_bench/pages", BENCH / "reader_training"  # custom properties; options of their own
 
 
 def strings(path: Path) -> Iterator[str]:

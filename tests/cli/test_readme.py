@@ -34,7 +34,7 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, documents: Path, checkp
         return reader
 
     monkeypatch.setattr(Reader, "load", staticmethod(tiny))
-    monkeypatch.setattr("ragcache.hub._is_cached", lambda name: True)
+    monkeypatch.setattr("ragcache.model.hub._is_cached", lambda name: True)
     documents.rename(tmp_path / "handbook")
     (tmp_path / "notes.md").write_text("# Notes\n\nThe ferry was late.")
     monkeypatch.chdir(tmp_path)

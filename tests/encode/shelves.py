@@ -8,7 +8,7 @@ from torch import Tensor
 from transformers import DynamicCache
 
 from ragcache.encode import Encoder
-from ragcache.index import Index
+from ragcache.index.index import Index
 from ragcache.model.buffer import ChunkKV
 from ragcache.model.reader import Reader
 

@@ -12,9 +12,9 @@ from encode.shelves import TIDE, assert_same, dense, opened, put, stored
 
 from ragcache.encode import Fused, Prefixed
 from ragcache.encode.fused import VALUE_SHIFT
-from ragcache.engine import Engine
+from ragcache.engine.engine import Engine
 from ragcache.errors import InvalidArgument
-from ragcache.index import Index
+from ragcache.index.index import Index
 from ragcache.methods import METHODS, Method
 from ragcache.model.reader import Reader
 from ragcache.store import Int8

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from ragcache.encode import InDocument, Prefixed
 from ragcache.encode.in_document import nearest
-from ragcache.engine import Engine
+from ragcache.engine.engine import Engine
 from ragcache.errors import InvalidArgument
-from ragcache.index import Index
+from ragcache.index.index import Index
 from ragcache.methods import Method
 from ragcache.model.reader import Reader
-from ragcache.segments import Segment
+from ragcache.prompt import Segment
 
 WHOLE, NEAR = InDocument(window=None), InDocument(window=WINDOW)
 ARCHITECTURES = ("llama", "qwen2-hybrid", "qwen3", "mistral-sliding", "gemma3", "phi3-partial")

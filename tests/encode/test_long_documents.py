@@ -12,7 +12,7 @@ import pytest
 from encode.shelves import put
 
 from ragcache.encode import Encoder, Fused, InDocument
-from ragcache.index import Index
+from ragcache.index.index import Index
 from ragcache.model.reader import Reader
 
 SHORT, LONG, FIRST = 40, 400, 30
@@ -23,7 +23,7 @@ STRUCTURAL = [InDocument(window=60), InDocument(window=None), Fused(2, by="struc
 def tight(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> Reader:
     """One chunk a forward, or few, and a model that takes six chunks."""
     monkeypatch.setattr(reader, "limit", 120)
-    monkeypatch.setattr("ragcache.index.capacity", lambda _: 16)
+    monkeypatch.setattr("ragcache.index.index.capacity", lambda _: 16)
     return reader
 
 
@@ -33,7 +33,7 @@ def count(path: Path, reader: Reader, encoder: Encoder, chunks: int) -> tuple[Co
         put(index, "long", [f"Number {n:04d}." for n in range(chunks)])
         if encoder.before is not None:
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("ragcache.index.capacity", lambda _: 4096)
+                patch.setattr("ragcache.index.index.capacity", lambda _: 4096)
                 list(index.encode(encoder.before))
         making, happened = index.encode(encoder), Counter[str]()
         next(making)

@@ -19,8 +19,8 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index_ragcache import RagCacheLLM
 
 from ragcache import RagCache
-from ragcache.collection import Entry
 from ragcache.errors import InvalidArgument
+from ragcache.index.collection import Entry
 from ragcache.model.reader import Reader
 
 READER = tiny_reader()

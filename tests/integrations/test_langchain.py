@@ -27,11 +27,11 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from langchain_ragcache import ChatRagCache, RagCacheLLM, RagCacheRetriever, RagCacheVectorStore
 
 from ragcache import Message, RagCache
-from ragcache.chunks import Chunk
+from ragcache.engine.stream import Stream
 from ragcache.errors import InvalidArgument
-from ragcache.places import Mark
-from ragcache.segments import BEFORE_CHUNKS, BEFORE_QUESTION, SYSTEM, Segment
-from ragcache.stream import Stream
+from ragcache.index.chunks import Chunk
+from ragcache.index.places import Mark
+from ragcache.prompt import BEFORE_CHUNKS, BEFORE_QUESTION, SYSTEM, Segment
 
 SAID = BEFORE_CHUNKS + "{notes}\n\n" + BEFORE_QUESTION + "{question}"
 ASK = ChatPromptTemplate([("system", SYSTEM), ("human", SAID)])

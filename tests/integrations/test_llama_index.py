@@ -32,13 +32,13 @@ from llama_index.vector_stores.chroma import ChromaVectorStore
 from llama_index_ragcache import RagCacheLLM, RagCacheRetriever, RagCacheSynthesizer, RagCacheVectorStore
 
 from ragcache import RagCache
-from ragcache.chunks import Chunk
-from ragcache.engine import Engine
+from ragcache.engine.engine import Engine
+from ragcache.engine.prompt_parser import Matcher
+from ragcache.engine.stream import Stream
 from ragcache.errors import InvalidArgument
-from ragcache.matcher import Matcher
-from ragcache.places import Mark
-from ragcache.segments import Segment
-from ragcache.stream import Stream
+from ragcache.index.chunks import Chunk
+from ragcache.index.places import Mark
+from ragcache.prompt import Segment
 
 TOP = 4
 #: Response mode to how many prompts it makes of TOP nodes, and how many chunks are verbatim in each.

@@ -7,12 +7,12 @@ import torch
 from conftest import ARCHITECTURES
 from torch import Tensor
 
-from ragcache.model.borders import borders
 from ragcache.model.cost import Ledger, Shape
-from ragcache.model.passes import Pass
+from ragcache.model.layer_hooks import borders
 from ragcache.model.plan import ForwardPlan, Slots
+from ragcache.model.prefill_context import Pass
 from ragcache.model.reader import Reader
-from ragcache.segments import Prompt, Segment
+from ragcache.prompt import Prompt, Segment
 
 TOKENS = tuple(range(60, 160))
 CHUNK = slice(20, 80)

@@ -12,9 +12,9 @@ from model.test_gate import REFUSED, built
 from ragcache_cli.main import app
 from typer.testing import CliRunner, Result
 
-from ragcache.engine import Engine
+from ragcache.engine.engine import Engine
 from ragcache.errors import UnsupportedModel
-from ragcache.index import Index
+from ragcache.index.index import Index
 from ragcache.model.decode import Sampling
 from ragcache.model.fallback import FallbackReader
 from ragcache.model.reader import Reader

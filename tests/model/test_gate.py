@@ -10,9 +10,9 @@ import torch.nn.functional as F
 from conftest import HYBRID, SIZES, byte_tokenizer, tiny_model, tiny_reader
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
-from ragcache.engine import Engine
+from ragcache.engine.engine import Engine
 from ragcache.errors import InvalidArgument, PromptTooLong, UnsupportedModel
-from ragcache.index import Index
+from ragcache.index.index import Index
 from ragcache.model import gate, rope
 from ragcache.model.plan import ForwardPlan, Positions, Slots
 from ragcache.model.reader import Reader

@@ -12,11 +12,11 @@ import torch
 from conftest import tiny_reader
 from staged import QUESTION, make
 
-from ragcache.engine import Engine
+from ragcache.engine.engine import Engine
 from ragcache.errors import PromptTooLong
 from ragcache.methods import METHODS
+from ragcache.model.batching import Gathering
 from ragcache.model.decode import Sampling
-from ragcache.model.joint import Gathering
 from ragcache.model.reader import Reader
 
 ALL = [(name, None) for name in METHODS] + [("prophetkv", 0.5), ("cacheblend", 1.0), ("random", 0.3)]

@@ -7,9 +7,9 @@ import torch
 from conftest import HYBRID, SIZES, byte_tokenizer
 from transformers import AutoConfig, AutoModelForCausalLM, masking_utils
 
-from ragcache.engine import Engine
+from ragcache.engine.engine import Engine
 from ragcache.errors import UnsupportedModel
-from ragcache.index import Index
+from ragcache.index.index import Index
 from ragcache.model.plan import ForwardPlan, Positions, Slots
 from ragcache.model.reader import Reader
 

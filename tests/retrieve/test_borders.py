@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from ragcache.bundled import corpus_path, reader_path
 from ragcache.model.reader import Reader
+from ragcache.prompt import Template
 from ragcache.retrieve import Embedder, Layout, Limit, Piece, Splitter, load
-from ragcache.retrieve.borders import find_borders
-from ragcache.segments import Template
+from ragcache.retrieve.boundaries import find_borders
 
 Span = tuple[int, int]
 WORDS = {

@@ -14,8 +14,8 @@ from torch import Tensor
 from ragcache.encode import Alone
 from ragcache.errors import InvalidArgument
 from ragcache.methods import Method
+from ragcache.prompt import Prompt
 from ragcache.schedule import Flat, Narrowing, Schedule
-from ragcache.segments import Prompt
 from ragcache.select import KeyDeviation, RandomTokens, Selector
 
 

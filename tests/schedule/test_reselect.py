@@ -12,8 +12,8 @@ from ragcache.encode import Activations, Alone, Prefixed
 from ragcache.encode.fused import Fused
 from ragcache.errors import InvalidArgument
 from ragcache.methods import METHODS, Method
+from ragcache.prompt import Prompt
 from ragcache.schedule import Reselect
-from ragcache.segments import Prompt
 from ragcache.select import RandomTokens
 
 MIDDLE = 3

@@ -13,14 +13,14 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedTokenizerFast
 from twin import stale_kv
 
-from ragcache.chunks import Chunk
-from ragcache.engine import Engine
+from ragcache.engine.engine import Engine
+from ragcache.index.chunks import Chunk
 from ragcache.methods import METHODS, Method
 from ragcache.model.buffer import ChunkKV
 from ragcache.model.cost import Ledger, Shape
-from ragcache.model.passes import Pass
+from ragcache.model.prefill_context import Pass
 from ragcache.model.reader import Reader
-from ragcache.segments import Prompt, Segment
+from ragcache.prompt import Prompt, Segment
 from ragcache.select import Selector
 
 Attention = Callable[..., list[Tensor]]

@@ -17,7 +17,7 @@ from ragcache.errors import InvalidArgument, PromptTooLong, UnsupportedModel
 from ragcache.methods import METHODS, Method
 from ragcache.model.cost import Shape
 from ragcache.model.reader import Reader
-from ragcache.segments import CHUNK_END, Segment, Template
+from ragcache.prompt import CHUNK_END, Segment, Template
 from ragcache.select import Auxiliary, Grouped, QuestionAttention
 from ragcache.select.companion import reader_of
 from ragcache.select.rendering import rendering
