@@ -30,7 +30,7 @@ from ragcache_bench.tasks import KNOWN, TASKS
 from ragcache.attend import Scaled
 from ragcache.encode import Alone, Fused, InDocument, Prefixed, Sink
 from ragcache.methods import Method, find
-from ragcache.schedule import Narrowing
+from ragcache.schedule import ProgressivePruning
 from ragcache.select import (
     Auxiliary,
     FirstTokens,
@@ -66,9 +66,9 @@ TRIED = (
     Method("in document, first tokens", InDocument(), FirstTokens(), 0.15),
     Method("in document, whole chunks", InDocument(), Grouped(ASKED, None), 0.15),
     # In which layers, and how attended to?
-    Method("alone, narrowing", Alone(), ASKED, 0.15, schedule=Narrowing(0.8)),
-    Method("alone, narrowing to nothing", Alone(), ASKED, 0.15, schedule=Narrowing(1.0)),
-    Method("in document, narrowing", InDocument(), ASKED, 0.15, schedule=Narrowing(0.8)),
+    Method("alone, narrowing", Alone(), ASKED, 0.15, schedule=ProgressivePruning(0.8)),
+    Method("alone, narrowing to nothing", Alone(), ASKED, 0.15, schedule=ProgressivePruning(1.0)),
+    Method("in document, narrowing", InDocument(), ASKED, 0.15, schedule=ProgressivePruning(0.8)),
     Method("sink, scaled", Sink(tokens=4), ASKED, 0.15, attend=Scaled(0.9, 0.9)),
     Method("fused, scaled", Fused(10), ASKED, 0.15, attend=Scaled(0.95, 1.0)),
     Method("in document, scaled", InDocument(), ASKED, 0.15, attend=Scaled(0.95, 1.0)),

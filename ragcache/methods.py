@@ -11,11 +11,11 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
 
-from ragcache.attend import Scaled, Shaping, TopChunks
+from ragcache.attend import Scaled, ScoreMod, TopChunks
 from ragcache.encode import Activations, Alone, Encoder, Fused, InDocument, InPlace, Prefixed, Sink
 from ragcache.errors import InvalidArgument, UnknownMethod
 from ragcache.layout import BestLast, Layout, Overlapped, Retrieved
-from ragcache.schedule import Flat, Narrowing, Reselect, Schedule
+from ragcache.schedule import Flat, ProgressivePruning, Reselect, Schedule
 from ragcache.select import (
     Auxiliary,
     FirstTokens,
@@ -46,7 +46,7 @@ class Method:
         Default share of selectable tokens; None for rows with a fixed cost.
     schedule : Schedule
         Axis C.
-    attend : Shaping or None
+    attend : ScoreMod or None
         Axis D; None is plain attention.
     layout : Layout
         Axis E.
@@ -70,7 +70,7 @@ class Method:
     select: Selector | None = None
     recompute: float | None = None
     schedule: Schedule = field(default_factory=Flat)
-    attend: Shaping | None = None
+    attend: ScoreMod | None = None
     layout: Layout = field(default_factory=Retrieved)
     paper: str = ""
     about: str = ""
@@ -111,10 +111,10 @@ class Method:
             raise InvalidArgument(f"recompute is {recompute:g}; it is a share between 0 and 1")
         return recompute
 
-    def settles(self, budget: float) -> bool:
+    def shares_recompute(self, budget: float) -> bool:
         """Whether questions over one context may share its recomputation, since nothing about it depends on them."""
-        chosen = budget >= 1 or (self.select is not None and self.select.blind)
-        return budget > 0 and chosen and self.attend is None and self.schedule.apart
+        chosen = budget >= 1 or (self.select is not None and self.select.query_agnostic)
+        return budget > 0 and chosen and self.attend is None and self.schedule.precomputable
 
     def as_dict(self) -> dict[str, Any]:
         """A row of `ragcache methods --json`."""
@@ -237,7 +237,7 @@ _ROWS = (
         Alone(),
         KeyDeviation(layer=1),
         0.15,
-        schedule=Narrowing(by="deviation"),
+        schedule=ProgressivePruning(by="deviation"),
         paper="2405.16444",
         about="ranked again in every layer, ever fewer, as the paper has it",
         when="to compare with the paper's own filtering",

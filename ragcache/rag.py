@@ -33,6 +33,7 @@ from ragcache.retrieve.given import AnyEmbedder, AnySplitter
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+
 class RagCache:
     """Questions answered over documents, from chunk KV that was made when they were ingested.
 

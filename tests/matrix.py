@@ -46,7 +46,7 @@ class Stage:
     def prompt(self, case: str) -> list[Chunk]:
         """The chunks of a case: `hole` has text that was never ingested, and a chunk whose KV `set` deletes."""
         a, b, c, d = self.chunks
-        loose = self.engine.index.loose(LOOSE)
+        loose = self.engine.index.uncached_chunk(LOOSE)
         return {"hits": [a, b, c, d], "hole": [a, loose, c, d], "reordered": [c, a, d, b], "duplicate": [a, b, a]}[case]
 
     def missing(self, case: str) -> list[int]:
@@ -92,7 +92,7 @@ def stage(folder: Path, architecture: str) -> Stage:
 
 def _chain(encoder: Encoder | None) -> list[Encoder]:
     """What an encoding builds on, and the encoding."""
-    return [*_chain(encoder.before), encoder] if encoder is not None else []
+    return [*_chain(encoder.base_encoding), encoder] if encoder is not None else []
 
 
 def check(stage: Stage, row: Method, case: str) -> None:

@@ -20,7 +20,7 @@ from ragcache.index.index import Index
 from ragcache.methods import METHODS
 from ragcache.model.buffer import ChunkKV, KVBuffer
 from ragcache.model.decode import Sampling
-from ragcache.model.prefill_context import Pass
+from ragcache.model.prefill_context import PrefillContext
 from ragcache.model.reader import Reader
 from ragcache.select import ValueShift
 from ragcache.store.memory import MemoryTier
@@ -45,7 +45,7 @@ def test_questions_over_one_context_get_what_they_get_alone(stage: Any, name: st
     alone = [engine.stream(question, chunks, sampling=SHORT, **how) for question in QUESTIONS]
     expected = [stream.answer for stream in alone]
     found = engine.answers([(question, chunks) for question in QUESTIONS], sampling=SHORT, **how)
-    settled = METHODS[name].settles(METHODS[name].budget(recompute))
+    settled = METHODS[name].shares_recompute(METHODS[name].budget(recompute))
     for number, (answer, before) in enumerate(zip(found, expected, strict=True)):
         assert (answer.question, answer.text, answer.token_ids) == (before.question, before.text, before.token_ids)
         shared = settled and number > 0  # what is recomputed for all is charged to the first
@@ -57,16 +57,16 @@ def test_questions_over_one_context_get_what_they_get_alone(stage: Any, name: st
         ]
     shared: dict[Any, Any] = {}
     ready = [partial(engine.prefill, question, chunks, shared=shared, **how) for question in QUESTIONS]
-    for prefilled, stream in zip(engine.reader.together(ready), alone, strict=True):
+    for prefilled, stream in zip(engine.reader.run_batch(ready), alone, strict=True):
         assert (prefilled.logits - stream.logits).abs().max() <= 1e-4
 
 
 def test_what_does_not_depend_on_the_question_is_recomputed_once(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     engine, chunks = stage
     ran: list[int] = []
-    forward = Pass.forward
+    forward = PrefillContext.forward
     monkeypatch.setattr(
-        Pass, "forward", lambda self, rows, **how: ran.append(len(rows)) or forward(self, rows, **how)
+        PrefillContext, "forward", lambda self, rows, **how: ran.append(len(rows)) or forward(self, rows, **how)
     )
     pairs = [(question, chunks) for question in QUESTIONS]
     tokens = sum(len(chunk.segment) for chunk in chunks)
@@ -83,7 +83,7 @@ def test_what_does_not_depend_on_the_question_is_recomputed_once(stage: Any, mon
 
 def test_a_share_of_nothing_needs_no_forward(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     engine, chunks = stage
-    monkeypatch.setattr(Pass, "forward", lambda *given, **how: pytest.fail("a forward of nothing"))
+    monkeypatch.setattr(PrefillContext, "forward", lambda *given, **how: pytest.fail("a forward of nothing"))
     for answer in engine.answers([(question, chunks) for question in QUESTIONS], method="epic", recompute=1e-6):
         assert answer.report.tokens.recomputed == 0
 
@@ -92,7 +92,7 @@ def test_a_context_that_nobody_shares_is_neither_settled_nor_copied(
     stage: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine, chunks = stage
-    monkeypatch.setattr(Pass, "forward", lambda *given, **how: pytest.fail("its rows run with the others'"))
+    monkeypatch.setattr(PrefillContext, "forward", lambda *given, **how: pytest.fail("its rows run with the others'"))
     monkeypatch.setattr(KVBuffer, "beginning", lambda *given: pytest.fail("a copy"))
     pairs = [("Why?", chunks), ("Who?", chunks[::-1]), ("When?", chunks[:2])]
     answers = engine.answers(pairs, method="epic", sampling=SHORT)
@@ -116,7 +116,7 @@ def test_one_that_fails_while_it_settles_leaves_nothing(stage: Any, monkeypatch:
     engine, chunks = stage
     shared: dict[Any, Any] = {}
     with monkeypatch.context() as patch:
-        patch.setattr(Pass, "forward", lambda *given, **how: (_ for _ in ()).throw(RuntimeError))
+        patch.setattr(PrefillContext, "forward", lambda *given, **how: (_ for _ in ()).throw(RuntimeError))
         with pytest.raises(RuntimeError):
             engine.prefill("Why?", chunks, method="epic", shared=shared)
     assert not shared

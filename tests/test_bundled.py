@@ -63,4 +63,4 @@ def test_every_question_is_answerable_from_its_documents() -> None:
 
 
 def _loose(engine: Engine, example: Example) -> list:  # type: ignore[type-arg]
-    return [engine.index.loose(text) for text in example.chunks]
+    return [engine.index.uncached_chunk(text) for text in example.chunks]

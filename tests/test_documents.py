@@ -179,7 +179,7 @@ def test_an_index_is_read_and_cleaned_without_its_model(rag: RagCache, files: Pa
     with Documents.opened(path) as documents:
         assert documents.known() == before
         others = documents.remove(one.id for one in documents.find(files / "harbour.txt"))
-        assert others == 2, "pass B of both others was made with it"
+        assert others == 2, "the fused encoding of both others was made with it"
     assert contains(path, SECRET) == []
     with RagCache.open(path, model=rag.reader) as again:
         assert names(again) == ["bridge.md", "mill.md"]

@@ -229,4 +229,4 @@ def test_a_sweep_deletes_what_an_older_versions_killed_removal_left(tmp_path: Pa
     assert set(index.store.list()) == before - keys
     named = {key for (key,) in index.catalog.read("SELECT key FROM encodings")}
     assert named == before - keys - {index.prefix_key}
-    assert len(named) == 3, "pass A of the others"
+    assert len(named) == 3, "the base encoding of the others"

@@ -13,25 +13,16 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "ragcache"
 # Lower rooms first; a module may import from its own room and from lower ones.
 FLOORS = [
-    ["errors", "lazy", "bundled", "options", "hub"],
-    ["segments", "report", "places", "printing"],
+    ["errors", "bundled", "prompt", "report"],
     ["model", "store"],
     ["encode", "select", "schedule"],
     ["attend", "layout"],
+    ["method"],
     ["methods"],
-    ["chunks", "remembered"],
-    ["binding", "index"],
-    ["assembly", "stream", "matching", "closest", "collection", "breakeven"],
-    ["written"],
-    ["matcher"],
-    ["engine"],
     ["retrieve"],
-    ["documents", "estimate", "similar"],
-    ["pricing"],
-    ["documents", "ingest", "adoption"],
-    ["opening"],
-    ["rag", "doctor", "calibrate"],
-    ["evaluate", "train"],
+    ["index"],
+    ["engine"],
+    ["rag"],
 ]
 FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
 HEAVY = (

@@ -100,7 +100,7 @@ def test_a_deleted_documents_content_leaves_with_it(tmp_path: Path, reader: Read
     left = set(index.store.list())
     assert key not in left
     assert not carriers & left
-    assert states(engine, [chunks[1].id, chunks[2].id], "fusionrag") == ["exact", "hit"], "pass A serves"
+    assert states(engine, [chunks[1].id, chunks[2].id], "fusionrag") == ["exact", "hit"], "the base encoding serves"
     assert "prefixed" in engine.prefill(QUESTION, chunks[1:3][::-1], method="fusionrag").report.chunks[1].reason
 
 
@@ -127,9 +127,7 @@ def test_the_same_text_in_two_indexes_has_two_keys(tmp_path: Path, reader: Reade
     assert keys[0] != keys[1]
 
 
-def test_encoding_resumes_where_it_was_killed(
-    tmp_path: Path, reader: Reader, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_encoding_resumes_where_it_was_killed(tmp_path: Path, reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ragcache.index.index.capacity", lambda _: 1)
     with Index(tmp_path / "index", reader) as index:
         for n in range(5):
@@ -184,7 +182,7 @@ def test_fusing_needs_neighbours(tmp_path: Path, reader: Reader) -> None:
         index.put("a", "a", [("Some words.", 0, 11)], {})
         with pytest.raises(InvalidArgument, match="ingest through RagCache"):
             list(index.encode(Fused(neighbours=2)))
-        assert index.catalog.missing(Prefixed().recipe) == [], "pass A was made and stays"
+        assert index.catalog.missing(Prefixed().recipe) == [], "the base encoding was made and stays"
 
 
 def test_a_blank_chunk_is_refused(tmp_path: Path, reader: Reader) -> None:

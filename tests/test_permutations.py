@@ -17,7 +17,7 @@ from ragcache.index.chunks import Chunk
 from ragcache.index.index import Index
 from ragcache.layout import Layout
 from ragcache.methods import METHODS, Method
-from ragcache.model.prefill_context import Pass
+from ragcache.model.prefill_context import PrefillContext
 from ragcache.model.reader import Reader
 from ragcache.prompt import Prompt, Segment, Template
 from ragcache.select import Selector
@@ -31,7 +31,8 @@ class Marked(Selector):
     """Recomputes the slots whose token id is a multiple of `every`: a set that the twin can name too."""
 
     every: int
-    def scores(self, p: Pass) -> Tensor:
+
+    def scores(self, p: PrefillContext) -> Tensor:
         chosen = p.token_ids % self.every == 0
         return torch.where(chosen, float("inf"), float("-inf"))
 
@@ -59,7 +60,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Engine, li
         for encoder in (Alone(), Prefixed()):
             list(index.encode(encoder))
         known = sorted(index.chunks([row.id for row in index.catalog.all_chunks()]), key=lambda chunk: chunk.source)
-        yield Engine(reader, index), known, [index.loose(text) for text in TEXTS]
+        yield Engine(reader, index), known, [index.uncached_chunk(text) for text in TEXTS]
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

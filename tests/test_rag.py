@@ -129,7 +129,7 @@ def test_a_plan_writes_nothing(tmp_path: Path, checkpoints: dict[str, Path], doc
     with RagCache.open(tmp_path / "index", model=str(checkpoints["qwen2"])) as rag:
         plan = rag.plan(documents, methods=["fusionrag", "naive"])
         assert (plan.documents, plan.chunks) == (3, 3)
-        assert plan.bytes == plan.bytes_per_token * plan.tokens * 3, "alone, pass A and pass B"
+        assert plan.bytes == plan.bytes_per_token * plan.tokens * 3, "alone, the base encoding and the fused encoding"
         assert plan.seconds > 0
         assert plan.break_even_questions > 0
         assert rag.stats()["chunks"] == 0

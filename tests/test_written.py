@@ -11,8 +11,8 @@ from conftest import tiny_reader
 from staged import QUESTION, TEXTS, make
 
 from ragcache.engine.engine import Engine
-from ragcache.engine.parsed_prompt import Message, merged
-from ragcache.engine.prompt_parser import Matcher
+from ragcache.engine.parsed_prompt import Message, merge_messages
+from ragcache.engine.prompt_parser import PromptParser
 from ragcache.errors import InvalidArgument, MissingEncoding, UnsupportedModel
 from ragcache.index.chunks import Chunk
 from ragcache.methods import METHODS
@@ -68,7 +68,7 @@ def test_every_row_takes_a_plain_string_and_is_full_prefill_at_one(
 
 def test_the_ids_are_those_of_the_whole_string(ready: tuple[Engine, list[Chunk]]) -> None:
     engine, _ = ready
-    written = Matcher(engine.index).read(ASKED)
+    written = PromptParser(engine.index).read(ASKED)
     prompt = written.prompt([chunk.segment for chunk in written.chunks])
     assert list(prompt.token_ids) == engine.reader.tokenizer(ASKED, add_special_tokens=False)["input_ids"]
 
@@ -157,9 +157,7 @@ def test_a_blank_prompt_is_refused(ready: tuple[Engine, list[Chunk]], prompt: An
         ready[0].complete(prompt, method="naive")
 
 
-def test_a_method_whose_kv_was_never_made_is_refused(
-    tmp_path: Path, readers: Callable[[str], Any]
-) -> None:
+def test_a_method_whose_kv_was_never_made_is_refused(tmp_path: Path, readers: Callable[[str], Any]) -> None:
     engine, _ = make(tmp_path, readers("llama"), "naive")
     with pytest.raises(MissingEncoding, match="ragcache ingest --method fusionrag"):
         engine.complete(ASKED, method="fusionrag")
@@ -175,7 +173,7 @@ def test_a_reordered_prompt_that_ended_with_a_chunk_ends_with_the_other_chunk_s_
     ready: tuple[Engine, list[Chunk]],
 ) -> None:
     engine, chunks = ready
-    written = Matcher(engine.index).read(f"{TEXTS[2]}\n\n{TEXTS[0]}")
+    written = PromptParser(engine.index).read(f"{TEXTS[2]}\n\n{TEXTS[0]}")
     prompt = written.prompt([chunks[0].segment, chunks[2].segment])
     assert engine.reader.tokenizer.decode(prompt.token_ids) == f"{TEXTS[0]}\n\n{TEXTS[2]}\n\n"
     assert [segment.chunk for segment in prompt.segments] == [chunks[0].id, chunks[2].id, None]
@@ -199,7 +197,7 @@ def test_a_message_that_the_template_leaves_out_is_no_silent_loss(tmp_path: Path
 
 def test_threads_read_prompts_as_one_thread_does(ready: tuple[Engine, list[Chunk]]) -> None:
     engine, _ = ready
-    matcher = Matcher(engine.index)
+    matcher = PromptParser(engine.index)
 
     def ids(number: int) -> tuple[int, ...]:
         written = matcher.read([Message("user", f"{number}: {TEXTS[number % 4]}\n\n<|end|> Well?")])
@@ -238,7 +236,7 @@ def test_a_comparison_is_made_of_a_conversation_too(ready: tuple[Engine, list[Ch
 def test_neighbours_of_one_role_become_one_message(ready: tuple[Engine, list[Chunk]]) -> None:
     _, [chunk, *_] = ready
     turns = [Message("system", "a"), Message("user", "b"), Message("user", (chunk, "c")), Message("assistant", "d")]
-    one, two, three = merged(turns)
+    one, two, three = merge_messages(turns)
     assert (one, three) == (turns[0], turns[3])
     assert two.content == ("b", "\n\n", chunk, "c")
     assert two.text == f"b\n\n{chunk.text}c"

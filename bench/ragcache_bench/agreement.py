@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from ragcache.errors import InvalidArgument
-from ragcache.model.cost import Ledger
-from ragcache.model.prefill_context import Pass
+from ragcache.model.cost import FlopCounter
+from ragcache.model.prefill_context import PrefillContext
 from ragcache.select import Auxiliary
 
 _FLOOR = 1e-6  # of uniform: attention that underflows to 0 costs much, not infinitely much
@@ -54,12 +54,12 @@ def agreement(auxiliary: Tensor, primary: Tensor, share: float) -> Agreement:
     return Agreement(kl=float((p * (p / q).log()).sum()), overlap=float(shared) / len(wanted))
 
 
-def looks(auxiliary: Auxiliary, p: Pass) -> tuple[Tensor, Tensor]:
+def looks(auxiliary: Auxiliary, p: PrefillContext) -> tuple[Tensor, Tensor]:
     """What an auxiliary gives to the selectable tokens of a prompt, and what the primary does in its place.
 
     Both read the whole prompt; nothing is charged to the pass.
     """
-    aside = replace(p, ledger=Ledger(p.ledger.shape))
+    aside = replace(p, flop_counter=FlopCounter(p.flop_counter.dims))
     itself = replace(auxiliary, model=p.reader)
     found, wanted = (selector.scores(aside)[p.selectable] for selector in (auxiliary, itself))
     return found, wanted

@@ -97,7 +97,7 @@ def filled(job: Job, reader: Reader, embedder: Embedder, progress: Progress) -> 
 
 
 def _put(job: Job, index: Index, progress: Progress) -> dict[str, str]:
-    """Put a job's pages and loose chunks into an index; the ids of the chunks in prompts, by text.
+    """Put a job's pages and uncached chunks into an index; the ids of the chunks in prompts, by text.
 
     A text that stands on several pages belongs to the first.
     """
@@ -157,7 +157,7 @@ def ask(
     if together:
         heard[full] = answer(turns[full], ())
         others = [partial(answer, who, [heard[full]]) for key, who in turns.items() if key != full]
-        heard |= zip((key for key in turns if key != full), engine.reader.together(others), strict=True)
+        heard |= zip((key for key in turns if key != full), engine.reader.run_batch(others), strict=True)
     else:
         for key, who in turns.items():
             heard[key] = answer(who, [*heard.values()][::-1])
@@ -225,7 +225,7 @@ def _encoders(field: Iterable[Contender]) -> Iterable[Encoder]:
     """One encoder per recipe, what an encoding builds on before it."""
     found: dict[str, Encoder] = {}
     for encoder in (who.method.encode for who in field):
-        for one in (encoder and encoder.before, encoder):
+        for one in (encoder and encoder.base_encoding, encoder):
             if one is not None:
                 found.setdefault(one.recipe, one)
     return found.values()

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragcache.bundled import corpus_path
-from ragcache.index.neighbours import find_neighbours
 from ragcache.index.index import Neighbours
+from ragcache.index.neighbours import find_neighbours
 from ragcache.retrieve import Embedder
 from ragcache_bench.tasks import Example
 

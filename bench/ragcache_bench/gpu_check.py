@@ -154,7 +154,7 @@ def _parts(device: str) -> list[Part]:
              ("llama-3.1-8b", 8192, 50), ("qwen2.5-0.5b", 32768, 50), ("llama-3.1-8b", 32768, 120)]  # fmt: skip
     turns = [(*size, store) for part in (sizes[:4], sizes[4:]) for store in ("memory", "warm") for size in part]
     masked = Part("attention of 256 masked rows, 32/8 heads of 128", 30, partial(_kernels, device, (8192, 32768)))
-    gathered = Part("attention of gathered rows, 32/8 heads of 128", 30, partial(_gathered, device, (8192, 32768)))
+    gathered = Part("sparse-query attention, 32/8 heads of 128", 30, partial(_sparse_queries, device, (8192, 32768)))
     return [*right, masked, gathered] + [
         Part(
             f"latency, {shape}, {context:,} tokens, KV {'in memory' if store == 'memory' else 'from files'}",
@@ -259,7 +259,9 @@ def _kernel_ms(name: str, query: Tensor, key: Tensor, value: Tensor, mask: Tenso
     return min(times)
 
 
-def _gathered(device: str, lengths: Sequence[int], shares: Sequence[float] = (0.05, 0.15)) -> list[dict[str, Any]]:
+def _sparse_queries(
+    device: str, lengths: Sequence[int], shares: Sequence[float] = (0.05, 0.15)
+) -> list[dict[str, Any]]:
     """Our kernel and our blocks on the rows of a selective recompute, and the useful FLOP/s of each over flash's.
 
     Flash attention's are those of full causal attention at the same length: what stock full prefill has.
@@ -278,7 +280,7 @@ def _gathered(device: str, lengths: Sequence[int], shares: Sequence[float] = (0.
             own = query[:, :, slots]
             work = {
                 "blocks": partial(blocked, own, key, value, plan, 128**-0.5, None),
-                "kernel": partial(kernels.gathered, own, key, value, slots, 128**-0.5, None),
+                "kernel": partial(kernels.attend_sparse_queries, own, key, value, slots, 128**-0.5, None),
             }
             expected = blocked(own.float(), key.float(), value.float(), exact, 128**-0.5, None)
             useful = float((slots + 1).double().sum()) / (keys * (keys + 1) / 2)  # of full attention's FLOPs

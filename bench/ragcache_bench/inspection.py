@@ -17,7 +17,7 @@ from ragcache.model.buffer import KVBuffer
 from ragcache.model.decode import Sampling
 from ragcache.model.deviation import moved
 from ragcache.model.plan import ForwardPlan, Positions, ScoreSink, Slots
-from ragcache.model.prefill_context import Pass
+from ragcache.model.prefill_context import PrefillContext
 from ragcache.model.reader import Reader
 from ragcache.prompt import Prompt
 from ragcache.report import Answer
@@ -240,18 +240,18 @@ class _Work:
         return replace(row, layout=self.row.layout)
 
     def _chunks(self, row: Method) -> Sequence[Chunk]:
-        """Looking must not fill the index with an encoding that was never asked for: loose chunks are not stored."""
+        """Looking must not fill the index with an encoding that was never asked for: uncached chunks are not stored."""
         index = self.engine.index
         made = row.encode is None or row.encode.recipe in index.catalog.stats()["encodings"]
-        return self.chunks if made else [index.loose(chunk.text) for chunk in self.chunks]
+        return self.chunks if made else [index.uncached_chunk(chunk.text) for chunk in self.chunks]
 
 
-def _passed(ready: Prefilled) -> Pass:
+def _passed(ready: Prefilled) -> PrefillContext:
     assert ready.passed is not None  # rows that reuse nothing were refused
     return ready.passed
 
 
-def _attention(buffer: KVBuffer, p: Pass) -> Tensor:
+def _attention(buffer: KVBuffer, p: PrefillContext) -> Tensor:
     """The question's rows once more over a prefilled buffer: (layers, question tokens, context slots)."""
     maps: list[list[Tensor]] = [[] for _ in range(p.reader.layers)]
     sinks: dict[int, ScoreSink] = {layer: _Mean(found) for layer, found in enumerate(maps)}

@@ -17,7 +17,7 @@ from ragcache.encode import Alone
 from ragcache.methods import Method
 from ragcache.model.deviation import moved
 from ragcache.model.plan import ForwardPlan, Positions, Slots, layer_index
-from ragcache.model.prefill_context import Pass
+from ragcache.model.prefill_context import PrefillContext
 from ragcache.model.reader import Reader
 from ragcache.prompt import Prompt
 from ragcache.select import Selector
@@ -57,7 +57,7 @@ class Evidence(Selector):
         """The same for the gold chunks of an example."""
         return replace(self, texts=frozenset(example.chunks[i] for i in example.gold))
 
-    def scores(self, p: Pass) -> Tensor:
+    def scores(self, p: PrefillContext) -> Tensor:
         """Always for tokens of the evidence, never for others."""
         scores = torch.full((len(p.prompt),), float("-inf"))
         for segment in p.prompt.chunks():
@@ -83,7 +83,7 @@ class TrueDeviation(Selector):
 
     layer: int | float | None = None
 
-    def scores(self, p: Pass) -> Tensor:
+    def scores(self, p: PrefillContext) -> Tensor:
         """Relative squared deviation."""
         end = p.context_end
         scores = torch.full((len(p.prompt),), float("-inf"))
@@ -97,7 +97,7 @@ class TrueDeviation(Selector):
         scores[:end] = deviation.cpu()
         return scores
 
-    def _truth(self, p: Pass) -> Sequence[Tensor]:
+    def _truth(self, p: PrefillContext) -> Sequence[Tensor]:
         """K and V of the context by full prefill, per layer (2, kv_heads, slots, head_dim)."""
         end = p.context_end
         buffer, slots = p.reader.buffer(end), torch.arange(end, device=p.reader.device)

@@ -75,9 +75,9 @@ def ask(
 
 def print_pieces(pieces: "Iterable[str]") -> None:
     """Print as they come."""
-    from ragcache.engine.stream import spoken
+    from ragcache.engine.stream import strip_leading_space
 
-    for piece in spoken(pieces):
+    for piece in strip_leading_space(pieces):
         typer.echo(piece, nl=False)
     typer.echo()
 

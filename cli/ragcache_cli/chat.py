@@ -88,9 +88,7 @@ def _ended() -> Iterator[None]:
         raise typer.Exit(130) from error
 
 
-def _begun(
-    rag: "RagCache", question: str, history: "list[Message]", **how: object
-) -> "tuple[Stream, list[Message]]":
+def _begun(rag: "RagCache", question: str, history: "list[Message]", **how: object) -> "tuple[Stream, list[Message]]":
     """The next answer, behind as many of the last turns as the model takes, and those turns."""
     from ragcache.errors import PromptTooLong
 

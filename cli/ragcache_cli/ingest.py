@@ -160,9 +160,7 @@ def with_progress(
         return work(report)
 
 
-def opened(
-    index: Path, *, methods: Sequence[str] | None, new: Path | None = None, **how: Any
-) -> "RagCache":
+def opened(index: Path, *, methods: Sequence[str] | None, new: Path | None = None, **how: Any) -> "RagCache":
     """The index, or a `new` one there or elsewhere, whose method is the first named."""
     from ragcache.index.settings import settings_of
 
@@ -176,7 +174,7 @@ def _announcer(rag: "RagCache", methods: Sequence[str] | None) -> Callable[[str]
     from ragcache.methods import find
 
     encoders = [find(name).encode for name in methods or [rag.method]]
-    waiting = any(encoder is not None and encoder.before is not None for encoder in encoders)
+    waiting = any(encoder is not None and encoder.base_encoding is not None for encoder in encoders)
 
     def announce(stage: str) -> None:
         nonlocal waiting

@@ -15,7 +15,7 @@ from langchain_core.outputs import Generation, GenerationChunk, LLMResult
 from langchain_ragcache.asking import Asking
 from langchain_ragcache.batching import at_once
 from ragcache import RagCache
-from ragcache.engine.stream import spoken
+from ragcache.engine.stream import strip_leading_space
 
 
 class RagCacheLLM(Asking, BaseLLM):
@@ -58,7 +58,7 @@ class RagCacheLLM(Asking, BaseLLM):
         **kwargs: Any,
     ) -> Iterator[GenerationChunk]:
         stream = self.asked(prompt, documents, stop, kwargs)
-        for piece in spoken(stream):
+        for piece in strip_leading_space(stream):
             if run_manager:
                 run_manager.on_llm_new_token(piece)
             yield GenerationChunk(text=piece)

@@ -14,7 +14,7 @@ from llama_index.core.schema import MetadataMode, NodeWithScore
 from llama_index.core.types import RESPONSE_TEXT_TYPE
 
 from llama_index_ragcache.llm import RagCacheLLM, elsewhere
-from ragcache.engine.stream import Stream, spoken
+from ragcache.engine.stream import Stream, strip_leading_space
 from ragcache.errors import InvalidArgument
 from ragcache.index.chunks import Chunk
 
@@ -114,7 +114,7 @@ class RagCacheSynthesizer(BaseSynthesizer):
 
 def _told(stream: Stream, into: dict[str, Any] | None) -> Generator[str, None, None]:
     """The answer's pieces; at the end what happened is entered."""
-    yield from spoken(stream)
+    yield from strip_leading_space(stream)
     if into is not None:
         into.update(stream.answer.report.as_dict())
 

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-HEAD = 48  # characters that a chunk is looked for by
+PREFIX_CHARS = 48  # characters that a chunk is looked for by
 _ALIKE = 20  # chunks of the same first characters that are told apart where none is there as a whole
 
 
-class Found(NamedTuple):
+class ChunkMatch(NamedTuple):
     """A chunk's place in a text: characters from `start` up to `end`."""
 
     start: int
@@ -22,17 +22,17 @@ class Found(NamedTuple):
     chunk: str
 
 
-class Begun(NamedTuple):
+class PartialMatch(NamedTuple):
     """A place where a text has the first characters of some chunks."""
 
     start: int
     chunks: tuple[str, ...]
 
 
-class Known:
+class ChunkMatcher:
     """Chunks that are looked for in texts.
 
-    Where several chunks have the same text the first one stands for all of them. A chunk shorter than `HEAD`
+    Where several chunks have the same text the first one stands for all of them. A chunk shorter than `PREFIX_CHARS`
     characters is found only where it stands alone, between line breaks: elsewhere it is likelier to be a coincidence.
 
     Parameters
@@ -42,27 +42,29 @@ class Known:
     """
 
     def __init__(self, chunks: Iterable[tuple[str, str]]) -> None:
-        heads: dict[str, dict[int, dict[bytes, str]]] = {}
+        by_prefix: dict[str, dict[int, dict[bytes, str]]] = {}
         self._short: dict[str, str] = {}
         for chunk, text in chunks:
             text = text.strip()
-            if len(text) >= HEAD:
-                heads.setdefault(text[:HEAD], {}).setdefault(len(text), {}).setdefault(_digest(text), chunk)
+            if len(text) >= PREFIX_CHARS:
+                by_prefix.setdefault(text[:PREFIX_CHARS], {}).setdefault(len(text), {}).setdefault(_digest(text), chunk)
             elif text:
                 self._short.setdefault(text, chunk)
-        self._heads = {head: sorted(of.items(), reverse=True) for head, of in heads.items()}  # the longest first
+        self._by_prefix = {
+            head: sorted(of.items(), reverse=True) for head, of in by_prefix.items()
+        }  # the longest first
         self._lengths = sorted({len(text) for text in self._short}, reverse=True)
 
-    def exactly(self, text: str) -> str | None:
+    def find_exact(self, text: str) -> str | None:
         """The chunk whose text this is, white space around it apart."""
         text = text.strip()
-        if len(text) < HEAD:
+        if len(text) < PREFIX_CHARS:
             return self._short.get(text)
         return next((found.chunk for found in self._beginning(text, 0, len(text)) if found.end == len(text)), None)
 
     def find(
-        self, text: str, start: int = 0, stop: int | None = None, begun: list["Begun"] | None = None
-    ) -> list[Found]:
+        self, text: str, start: int = 0, stop: int | None = None, begun: list["PartialMatch"] | None = None
+    ) -> list[ChunkMatch]:
         """Where chunks stand in a text, from left to right, none overlapping another.
 
         Of two that begin at the same character the longer is taken, else the earlier.
@@ -73,20 +75,22 @@ class Known:
             What may hold chunks.
         start, stop : int
             Look from here up to there only.
-        begun : list of Begun, optional
+        begun : list of PartialMatch, optional
             Collects the places where chunks begin, of which none goes on to its end.
         """
         return list(self._scan(text, start, len(text) if stop is None else stop, [] if begun is None else begun))
 
-    def _scan(self, text: str, here: int, stop: int, begun: list["Begun"]) -> Iterator[Found]:
-        heads = self._heads
+    def _scan(self, text: str, here: int, stop: int, begun: list["PartialMatch"]) -> Iterator[ChunkMatch]:
+        by_prefix = self._by_prefix
         while here < stop:
             found = None
-            if text[here : here + HEAD] in heads:
+            if text[here : here + PREFIX_CHARS] in by_prefix:
                 found = next(self._beginning(text, here, stop), None)
                 if found is None:
-                    alike = (chunk for _, chunks in heads[text[here : here + HEAD]] for chunk in chunks.values())
-                    begun.append(Begun(here, tuple(islice(alike, _ALIKE))))
+                    alike = (
+                        chunk for _, chunks in by_prefix[text[here : here + PREFIX_CHARS]] for chunk in chunks.values()
+                    )
+                    begun.append(PartialMatch(here, tuple(islice(alike, _ALIKE))))
             if found is None and self._lengths and (here == 0 or text[here - 1] == "\n"):
                 found = next(self._alone(text, here, stop), None)
             if found is None:
@@ -95,20 +99,20 @@ class Known:
                 yield found
                 here = found.end
 
-    def _beginning(self, text: str, start: int, stop: int) -> Iterator[Found]:
+    def _beginning(self, text: str, start: int, stop: int) -> Iterator[ChunkMatch]:
         """Chunks that begin here, the longest first; one digest for each length, however many there are."""
-        for length, chunks in self._heads.get(text[start : start + HEAD], ()):
+        for length, chunks in self._by_prefix.get(text[start : start + PREFIX_CHARS], ()):
             end = start + length
             chunk = chunks.get(_digest(text[start:end])) if end <= stop else None
             if chunk is not None:
-                yield Found(start, end, chunk)
+                yield ChunkMatch(start, end, chunk)
 
-    def _alone(self, text: str, start: int, stop: int) -> Iterator[Found]:
+    def _alone(self, text: str, start: int, stop: int) -> Iterator[ChunkMatch]:
         for length in self._lengths:
             end = start + length
             chunk = self._short.get(text[start:end]) if end <= stop and text[end : end + 1] in ("", "\n") else None
             if chunk is not None:
-                yield Found(start, end, chunk)
+                yield ChunkMatch(start, end, chunk)
 
 
 def _digest(text: str) -> bytes:

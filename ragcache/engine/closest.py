@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ragcache.engine.chunk_matcher import HEAD
+from ragcache.engine.chunk_matcher import PREFIX_CHARS
 
 _WORDS = re.compile(r"\w+")
 _RUN = 3  # words that are compared at a time
@@ -54,8 +54,10 @@ def explained(chunk: str, text: str) -> tuple[float, str]:
 
 def _respaced(chunk: str, text: str) -> str:
     """What differs where all words are there."""
-    if len(chunk.strip()) < HEAD and chunk.strip() in text:
-        return f"a chunk of fewer than {HEAD} characters is only found where it stands alone between line breaks"
+    if len(chunk.strip()) < PREFIX_CHARS and chunk.strip() in text:
+        return (
+            f"a chunk of fewer than {PREFIX_CHARS} characters is only found where it stands alone between line breaks"
+        )
     if chunk.strip() in text:
         return "it was handed over as new text; Engine.chunk(text) gives the index's own chunk"
     if " ".join(chunk.split()) in " ".join(text.split()):

@@ -11,19 +11,19 @@ from torch import Tensor
 
 from ragcache import methods
 from ragcache.engine.break_even import BreakEven
-from ragcache.engine.load import Assembled, Assembly, Settling
-from ragcache.engine.parsed_prompt import Message, Written, asked
-from ragcache.engine.prompt_parser import Matcher
-from ragcache.engine.stream import Ahead, Prefilled, Stream
+from ragcache.engine.load import ContextLoader, SharedContext, SharedRecompute
+from ragcache.engine.parsed_prompt import Message, ParsedPrompt, build_chat
+from ragcache.engine.prompt_parser import PromptParser
+from ragcache.engine.stream import DecodeSession, Prefilled, Stream
 from ragcache.errors import InvalidArgument, PromptTooLong
 from ragcache.index.chunks import Chunk
 from ragcache.index.index import Index
 from ragcache.index.settings import check_encoding
 from ragcache.methods import DEFAULT_METHOD, Method
-from ragcache.model.cost import Ledger, Shape
+from ragcache.model.cost import FlopCounter, ModelDims
 from ragcache.model.decode import Sampling, Step
 from ragcache.model.plan import Slots
-from ragcache.model.prefill_context import Pass
+from ragcache.model.prefill_context import PrefillContext
 from ragcache.model.reader import Reader
 from ragcache.prompt import Frame, Prompt
 from ragcache.report import Answer, Comparison, Timings
@@ -49,8 +49,8 @@ class Engine:
         self.reader = reader
         self.index = index
         self.method = methods.find(method)
-        self._shape = Shape.of(reader)
-        self._matcher = Matcher(index)
+        self._dims = ModelDims.of(reader)
+        self._parser = PromptParser(index)
 
     def answer(
         self,
@@ -127,7 +127,7 @@ class Engine:
         InvalidArgument, PromptTooLong, MissingEncoding
             As `answer`, for the first question that does, once all others are answered.
         """
-        shared: dict[Hashable, Assembled] = {}
+        shared: dict[Hashable, SharedContext] = {}
         known = [(question, self._known(chunks)) for question, chunks in pairs]
         often = Counter(_names(chunks) for _, chunks in known)
 
@@ -135,7 +135,7 @@ class Engine:
             common = shared if often[_names(chunks)] > 1 else None
             return self._streamed(question, chunks, method, recompute, sampling, shared=common, at_once=True).answer
 
-        return self.reader.together([partial(one, *pair) for pair in known])
+        return self.reader.run_batch([partial(one, *pair) for pair in known])
 
     def stream(
         self,
@@ -157,12 +157,12 @@ class Engine:
         if history:
             if not question.strip():
                 raise InvalidArgument(_BLANK)
-            prompt = asked(question, known, history, self.index.template.system)
+            prompt = build_chat(question, known, history, self.index.template.system)
             return self._continued(prompt, method, recompute, sampling or Sampling(), question, drafts)
         return self._streamed(question, known, method, recompute, sampling, drafts)
 
     def _known(self, chunks: Sequence[Chunk | str]) -> list[Chunk]:
-        return [self.index.loose(chunk) if isinstance(chunk, str) else chunk for chunk in chunks]
+        return [self.index.uncached_chunk(chunk) if isinstance(chunk, str) else chunk for chunk in chunks]
 
     def _streamed(
         self,
@@ -172,7 +172,7 @@ class Engine:
         recompute: float | None,
         sampling: Sampling | None,
         drafts: Sequence[Sequence[int]] = (),
-        shared: dict[Hashable, Assembled] | None = None,
+        shared: dict[Hashable, SharedContext] | None = None,
         at_once: bool = False,
     ) -> Stream:
         """A prompt of the house's own, prefilled and ready to be answered."""
@@ -229,7 +229,7 @@ class Engine:
         """A prompt's continuation, which answers the question named, or else whatever its last words are."""
         began = time.perf_counter()
         self.check_encoding(methods.find(method or self.method))
-        written = self._matcher.read(prompt)
+        written = self._parser.parse(prompt)
         chunks, taken = written.chunks, (time.perf_counter() - began) * 1e3
         method, notes = self._worthwhile(method, recompute, chunks)
         prefilled = self.prefill(
@@ -241,12 +241,12 @@ class Engine:
         return Stream(self.reader, question or written.question, chunks, prefilled, sampling, began, drafts)
 
     def chunk(self, text: str, name: str | None = None) -> Chunk:
-        """The index's chunk of this text, white space around it apart; a loose one where it has none.
+        """The index's chunk of this text, white space around it apart; a uncached one where it has none.
 
         Where several documents have the text, the chunk is the one of that `name`, which may be its id or a vector
         store's name for it.
         """
-        return self._matcher.chunk(text, name)
+        return self._parser.chunk(text, name)
 
     def prefill(
         self,
@@ -256,8 +256,8 @@ class Engine:
         method: str | Method | None = None,
         recompute: float | None = None,
         max_new_tokens: int = 1,
-        written: Written | None = None,
-        shared: dict[Hashable, Assembled] | None = None,
+        written: ParsedPrompt | None = None,
+        shared: dict[Hashable, SharedContext] | None = None,
         notes: Sequence[str] = (),
     ) -> Prefilled:
         """Everything up to the first token's logits; of a prompt that was written elsewhere, if one is given.
@@ -272,33 +272,35 @@ class Engine:
         work = self._laid_out(row, question, chunks, written or self.index.template, shared)
         prompt = work.prompt
         self._check_length(prompt, max_new_tokens)
-        p, follow = None, None
+        p, verify_draft = None, None
         recomputed = torch.zeros(len(prompt), dtype=torch.bool)
         if row.encode is None:
             logits, step = self._stock(work)
         else:
             # What needs no KV runs while it is loaded; at 0 and 1 there is nothing to choose.
             select = row.select.begin(prompt) if row.select and 0 < budget < 1 else None
-            settling = None
-            if shared is not None and row.settles(budget):
-                settling = Settling(repr((row, budget)), partial(self._settle, work, row, select, budget))
-            p = work.fill(row.encode, len(prompt) + max_new_tokens, settling)
-            left = 0.0 if settling else budget
+            shared_recompute = None
+            if shared is not None and row.shares_recompute(budget):
+                shared_recompute = SharedRecompute(
+                    repr((row, budget)), partial(self._recompute_context, work, row, select, budget)
+                )
+            p = work.fill(row.encode, len(prompt) + max_new_tokens, shared_recompute)
+            left = 0.0 if shared_recompute else budget
             with work.timed("select"):
                 scores = self._scores(select, left, p)
                 rows = row.schedule.rows(scores, left, p)
-                p.reshape = row.attend.shape(p, rows) if row.attend else None
+                p.score_mod = row.attend.score_mod(p, rows) if row.attend else None
             with work.timed("prefill"):
                 logits = row.schedule.logits(scores, rows, left, p)
             recomputed = p.recomputed
             recomputed[rows] = True
-            ahead = Ahead(p, logits)
-            step, follow = ahead.step, ahead.follow
+            ahead = DecodeSession(p, logits)
+            step, verify_draft = ahead.step, ahead.verify_draft
         work.ms.first_token = work.ms.total = work.now() - began * 1e3
         nominal = None if row.recompute is None else budget
-        said = (*notes, *filter(None, [self.reader.refused]), *self._matcher.notes(written, chunks))
+        said = (*notes, *filter(None, [self.reader.refused]), *self._parser.notes(written, chunks))
         report = work.report(row.name, nominal, recomputed, said)
-        return Prefilled(prompt, logits, step, follow, report, recomputed, p)
+        return Prefilled(prompt, logits, step, verify_draft, report, recomputed, p)
 
     def _worthwhile(
         self, method: str | Method | None, recompute: float | None, chunks: Sequence[Chunk]
@@ -317,19 +319,19 @@ class Engine:
         question: str,
         chunks: Sequence[Chunk],
         frame: Frame,
-        shared: dict[Hashable, Assembled] | None,
-    ) -> Assembly:
+        shared: dict[Hashable, SharedContext] | None,
+    ) -> ContextLoader:
         """The prompt as the method arranges it, with what looking at it has cost."""
         by_id = {chunk.id: chunk for chunk in chunks}
-        ledger, ms, computed = Ledger(self._shape), Timings(), dict[str, str]()
+        flop_counter, ms, computed = FlopCounter(self._dims), Timings(), dict[str, str]()
 
-        def assembly(prompt: Prompt) -> Assembly:
+        def assembly(prompt: Prompt) -> ContextLoader:
             placed = [by_id[prompt.segments[i].chunk or ""] for i in prompt.chunks()]
-            return Assembly(
-                self.reader, self.index, prompt, placed, ledger, ms, row.needs, computed=computed, shared=shared
+            return ContextLoader(
+                self.reader, self.index, prompt, placed, flop_counter, ms, row.needs, computed=computed, shared=shared
             )
 
-        def look(prompt: Prompt) -> Pass:
+        def look(prompt: Prompt) -> PrefillContext:
             if row.encode is None:
                 raise InvalidArgument(f"method {row.name!r} loads no KV, so {row.layout!r} has nothing to look at")
             return assembly(prompt).fill(row.encode, len(prompt))
@@ -337,15 +339,17 @@ class Engine:
         segments = [chunk.segment for chunk in chunks]
         return assembly(row.layout.place(frame, self.index.prefix_segment, segments, question, look))
 
-    def _stock(self, work: Assembly) -> tuple[Tensor, Step]:
+    def _stock(self, work: ContextLoader) -> tuple[Tensor, Step]:
         """Full prefill, with transformers' own attention and cache."""
         with work.timed("prefill"):
             logits, cache = self.reader.stock(work.prompt.token_ids)
-        work.ledger.charge(torch.arange(len(work.prompt)), self.reader.layers, selectable=0)
-        work.ledger.head()
+        work.flop_counter.charge(torch.arange(len(work.prompt)), self.reader.layers, selectable=0)
+        work.flop_counter.add_lm_head()
         return logits, lambda token: self.reader.stock([token], cache)[0]
 
-    def _settle(self, work: Assembly, row: Method, select: Selector | None, budget: float, p: Pass) -> None:
+    def _recompute_context(
+        self, work: ContextLoader, row: Method, select: Selector | None, budget: float, p: PrefillContext
+    ) -> None:
         """Recompute a context's share ahead of any question over it."""
         with work.timed("select"):
             rows = row.schedule.rows(self._scores(select, budget, p), budget, p)
@@ -356,7 +360,7 @@ class Engine:
                 p.forward(context, last=p.reader.layers - 1)  # of which keys and values are wanted, no more
             p.recomputed[rows] = True
 
-    def _scores(self, select: Selector | None, budget: float, p: Pass) -> Tensor:
+    def _scores(self, select: Selector | None, budget: float, p: PrefillContext) -> Tensor:
         """What the schedule ranks by, (slots,)."""
         if budget >= 1:  # nothing to choose from
             return torch.full((len(p.prompt),), float("inf"))

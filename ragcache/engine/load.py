@@ -13,15 +13,15 @@ from ragcache.encode import Encoder
 from ragcache.index.chunks import Chunk, Loaded
 from ragcache.index.index import Index
 from ragcache.model.buffer import ChunkKV, KVBuffer
-from ragcache.model.cost import Ledger
-from ragcache.model.prefill_context import Pass
+from ragcache.model.cost import FlopCounter
+from ragcache.model.prefill_context import PrefillContext
 from ragcache.model.reader import Reader
 from ragcache.prompt import Prompt
 from ragcache.report import CacheReport, ChunkReport, Timings, Tokens
 
 
 @dataclass(frozen=True)
-class Settling:
+class SharedRecompute:
     """What is recomputed of a context that questions share, ahead of all of them.
 
     Attributes
@@ -33,11 +33,11 @@ class Settling:
     """
 
     what: str
-    run: Callable[[Pass], None]
+    run: Callable[[PrefillContext], None]
 
 
 @dataclass(frozen=True, eq=False)
-class Assembled:
+class SharedContext:
     """A context in its place, which every question over it starts from with a copy.
 
     Attributes
@@ -45,9 +45,9 @@ class Assembled:
     buffer : KVBuffer
         Nothing behind the context.
     found, computed : dict
-        As of `Assembly`.
+        As of `ContextLoader`.
     recomputed, stale : Tensor
-        (slots,) and (layers, slots) bool, as of `Pass`: what was recomputed ahead of any question.
+        (slots,) and (layers, slots) bool, as of `PrefillContext`: what was recomputed ahead of any question.
     """
 
     buffer: KVBuffer
@@ -58,7 +58,7 @@ class Assembled:
 
 
 @dataclass(eq=False)
-class Assembly:
+class ContextLoader:
     """One prompt's segments, what the index had for them, and the clock.
 
     Attributes
@@ -69,7 +69,7 @@ class Assembly:
         As laid out.
     chunks : sequence of Chunk
         The prompt's chunks, in its order.
-    ledger : Ledger
+    flop_counter : FlopCounter
         What has been computed.
     ms : Timings
         Milliseconds per stage so far.
@@ -87,27 +87,27 @@ class Assembly:
     index: Index
     prompt: Prompt
     chunks: Sequence[Chunk]
-    ledger: Ledger
+    flop_counter: FlopCounter
     ms: Timings = field(default_factory=Timings)
     needs: Sequence[str] = ()
     found: dict[int, Loaded] = field(default_factory=dict)
     computed: dict[str, str] = field(default_factory=dict)
-    shared: dict[Hashable, Assembled] | None = None
+    shared: dict[Hashable, SharedContext] | None = None
     _chunk_ms: dict[int, float] = field(default_factory=dict)
 
-    def fill(self, encoder: Encoder, room: int, settling: Settling | None = None) -> Pass:
+    def fill(self, encoder: Encoder, room: int, recompute: SharedRecompute | None = None) -> PrefillContext:
         """Load every KV the encoder allows here, and place it in a buffer with `room` slots.
 
         A context that is shared is settled once, if it is to be.
         """
         if self.shared is None:
             return self._pass(self._assembled(encoder, room))
-        return self._copied(encoder, room, self.shared, settling)
+        return self._copied(encoder, room, self.shared, recompute)
 
-    def _pass(self, buffer: KVBuffer) -> Pass:
+    def _pass(self, buffer: KVBuffer) -> PrefillContext:
         kvs = {segment: found.kv for segment, found in self.found.items() if found.kv is not None}
         exact = frozenset(segment for segment in kvs if self.found[segment].exact)
-        return Pass(self.reader, self.prompt, buffer, kvs, exact, self.ledger)
+        return PrefillContext(self.reader, self.prompt, buffer, kvs, exact, self.flop_counter)
 
     def _assembled(self, encoder: Encoder, room: int) -> KVBuffer:
         buffer = self.reader.buffer(room)
@@ -117,19 +117,19 @@ class Assembly:
         return buffer
 
     def _copied(
-        self, encoder: Encoder, room: int, shared: dict[Hashable, Assembled], settling: Settling | None
-    ) -> Pass:
+        self, encoder: Encoder, room: int, shared: dict[Hashable, SharedContext], recompute: SharedRecompute | None
+    ) -> PrefillContext:
         """A copy of what was assembled, and settled, for the first question over these very segments."""
         count = self.prompt.question
         context = tuple((segment.chunk, segment.token_ids) for segment in self.prompt.segments[:count])
-        how = (repr(encoder), tuple(self.needs), settling.what if settling else None)
+        how = (repr(encoder), tuple(self.needs), recompute.what if recompute else None)
         key = (how, tuple(self.prompt.starts[:count]), context)
         end = self.prompt.slots[count]
         if key not in shared:
             first = self._pass(self._assembled(encoder, end))
-            if settling is not None:
-                settling.run(first)
-            shared[key] = Assembled(
+            if recompute is not None:
+                recompute.run(first)
+            shared[key] = SharedContext(
                 first.buffer, dict(self.found), dict(self.computed), first.recomputed[:end], first.stale[:, :end]
             )
         held = shared[key]
@@ -152,10 +152,10 @@ class Assembly:
         notes : sequence of str
             Degradations worth saying.
         """
-        chunks, layers, ledger = self._reports(recomputed), self.reader.layers, self.ledger
+        chunks, layers, flop_counter = self._reports(recomputed), self.reader.layers, self.flop_counter
         context = sum(chunk.tokens for chunk in chunks)
         selectable = sum(chunk.tokens for chunk in chunks if chunk.cache == "hit" or chunk.id in self.computed)
-        full = ledger.shape.forward(torch.arange(len(self.prompt)), layers, logits=True)
+        full = flop_counter.dims.forward(torch.arange(len(self.prompt)), layers, logits=True)
         return CacheReport(
             method=name,
             recompute=recompute,
@@ -165,10 +165,10 @@ class Assembly:
                 question=len(self.prompt) - context,
                 reused=sum(chunk.tokens - chunk.recomputed for chunk in chunks if chunk.cache != "miss"),
                 recomputed=int(recomputed.sum()),
-                charged=round(ledger.token_layers / layers),
+                charged=round(flop_counter.token_layers / layers),
             ),
-            charged=ledger.token_layers / (selectable * layers) if selectable else 0.0,
-            charged_flops=ledger.flops / full,
+            charged=flop_counter.token_layers / (selectable * layers) if selectable else 0.0,
+            charged_flops=flop_counter.flops / full,
             ms=self.ms,
             notes=tuple(notes),
         )
@@ -255,10 +255,8 @@ class Assembly:
         if encoder.exact_only:
             return None
         kv = self.index.make(chunk, encoder)
-        self.ledger.charge(torch.arange(encoder.thrown), self.reader.layers, selectable=0)
-        self.ledger.charge(
-            torch.arange(kv.start, kv.start + len(kv)), self.reader.layers, selectable=size
-        )
+        self.flop_counter.charge(torch.arange(encoder.discarded_tokens), self.reader.layers, selectable=0)
+        self.flop_counter.charge(torch.arange(kv.start, kv.start + len(kv)), self.reader.layers, selectable=size)
         self.computed[chunk.id] = reason
         return kv
 

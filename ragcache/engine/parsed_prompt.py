@@ -33,16 +33,18 @@ class Message:
         return "".join(parts)
 
 
-def asked(
+def build_chat(
     question: str, chunks: Sequence[Chunk], history: Sequence[Message], system: str = SYSTEM
 ) -> list[Message]:
     """A question over chunks in the house's own words, behind earlier turns, whose system message stays theirs."""
     first = [] if history and history[0].role == "system" else [Message("system", system)]
     notes = [part for chunk in chunks for part in (chunk, CHUNK_END)]
-    return merged([*first, *history, Message("user", (BEFORE_CHUNKS, *notes, BEFORE_QUESTION + question.strip()))])
+    return merge_messages(
+        [*first, *history, Message("user", (BEFORE_CHUNKS, *notes, BEFORE_QUESTION + question.strip()))]
+    )
 
 
-def merged(messages: Iterable[Message]) -> list[Message]:
+def merge_messages(messages: Iterable[Message]) -> list[Message]:
     """The same, with neighbours of one role as one message: many chat templates take no two in a row."""
     turns: list[Message] = []
     for message in messages:
@@ -54,7 +56,7 @@ def merged(messages: Iterable[Message]) -> list[Message]:
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class ChunkPlace:
     """Where a chunk stands.
 
     Attributes
@@ -88,7 +90,7 @@ class Place:
 
 
 @dataclass(frozen=True, eq=False)
-class Written:
+class ParsedPrompt:
     """A prompt with places for chunks; it arranges any chunks, in the order given, as it was written.
 
     Attributes
@@ -107,7 +109,7 @@ class Written:
         Why none was found, where none was.
     """
 
-    parts: Sequence[Segment | Place]
+    parts: Sequence[Segment | ChunkPlace]
     asks: Segment | None
     question: str
     unknown: int = 0
@@ -117,7 +119,7 @@ class Written:
     @property
     def notes(self) -> tuple[str, ...]:
         """What is worth saying in the answer's report."""
-        cut = [part for part in self.parts if isinstance(part, Place) and part.cut]
+        cut = [part for part in self.parts if isinstance(part, ChunkPlace) and part.cut]
         begun = (
             f"{len(cut)} chunks stand in the prompt without their ends: {sum(part.kept for part in cut)} of their "
             f"{sum(len(part.chunk.segment) for part in cut)} tokens are there, and only those can be reused"
@@ -133,15 +135,15 @@ class Written:
     @property
     def chunks(self) -> list[Chunk]:
         """Those that were found, in order."""
-        return [part.chunk for part in self.parts if isinstance(part, Place)]
+        return [part.chunk for part in self.parts if isinstance(part, ChunkPlace)]
 
     def prompt(self, chunks: Sequence[Segment], question: str = "", *, prefix: Segment | None = None) -> Prompt:
         """The prompt with chunks in its places; its question is its own, and its beginning, `prefix` or not."""
         waiting = iter(chunks)
         segments: list[Segment] = []
-        cut = {part.chunk.id: part.kept for part in self.parts if isinstance(part, Place) and part.cut}
+        cut = {part.chunk.id: part.kept for part in self.parts if isinstance(part, ChunkPlace) and part.cut}
         for part in self.parts:
-            if isinstance(part, Place):
+            if isinstance(part, ChunkPlace):
                 chunk = next(waiting)
                 segments += part.segments(chunk, cut.get(chunk.chunk or ""))  # what was cut off stays so elsewhere
             else:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from ragcache.engine.chunk_matcher import HEAD, Begun, Known
+from ragcache.engine.chunk_matcher import PREFIX_CHARS, ChunkMatcher, PartialMatch
 from ragcache.engine.closest import Closest, explained
-from ragcache.engine.parsed_prompt import Message, Place, Written, contents
+from ragcache.engine.parsed_prompt import ChunkPlace, Message, ParsedPrompt, contents
 from ragcache.errors import InvalidArgument, UnsupportedModel
 from ragcache.index.chunks import Chunk
 from ragcache.index.index import Index
@@ -24,11 +24,11 @@ _LIKE = 0.3  # share of a chunk's words that must stand in a prompt for it to be
 
 #: A chunk's place in a text: characters from the first number up to the second.
 _Span = tuple[int, int, Chunk]
-_Parts = list[Segment | Place]
+_Parts = list[Segment | ChunkPlace]
 
 
 @dataclass(eq=False)
-class _Words:
+class _MessageText:
     """What a message says, and the chunks in it, from left to right."""
 
     text: str
@@ -53,7 +53,7 @@ class _Words:
         """The text with a mark in the place of its core."""
         return self.text[: self.core.start] + mark + self.text[self.core.stop :]
 
-    def parts(self, template: Template, where: slice) -> Iterator[Segment | Place]:
+    def parts(self, template: Template, where: slice) -> Iterator[Segment | ChunkPlace]:
         """Fresh text and places in turn; the white space behind a chunk is tokenised with it, as when it was stored."""
         done, stop = where.start, where.stop
         for start, end, chunk in self.spans:
@@ -63,12 +63,12 @@ class _Words:
             if kept:
                 cut = end - start < len(chunk.text.strip())
                 yield _fresh(template, self.text[done:start])
-                yield Place(chunk, kept, Segment(ids[kept:], self.text[end:behind]), cut=cut)
+                yield ChunkPlace(chunk, kept, Segment(ids[kept:], self.text[end:behind]), cut=cut)
                 done = behind
         yield _fresh(template, self.text[done:stop])
 
 
-class Matcher:
+class PromptParser:
     """Reads prompts for the chunks of an index.
 
     Parameters
@@ -82,10 +82,10 @@ class Matcher:
         self._entries = Entries(index.catalog)
         self._lock = threading.Lock()
         self._edition = -1
-        self._known = Known(())
+        self._chunk_matcher = ChunkMatcher(())
         self._closest = (-1, 0, Closest(()))  # as of an edition, of how many
 
-    def read(self, prompt: str | Sequence[Message]) -> Written:
+    def parse(self, prompt: str | Sequence[Message]) -> ParsedPrompt:
         """Find the chunks of a prompt.
 
         What a message says to be a chunk is taken for one; then, of what stands between `<chunk>` and `</chunk>`, what
@@ -108,51 +108,53 @@ class Matcher:
         if not any(words.text.strip() for words in said):
             raise InvalidArgument("the prompt is blank; ask something")
         if isinstance(prompt, str):
-            spoken: _Parts = list(said[0].parts(template, slice(0, len(prompt))))
-            parts: _Parts = [template.beginning, *spoken]
+            strip_leading_space: _Parts = list(said[0].parts(template, slice(0, len(prompt))))
+            parts: _Parts = [template.beginning, *strip_leading_space]
         else:
-            parts, spoken = _rendered(template, prompt, said)
+            parts, strip_leading_space = _rendered(template, prompt, said)
         unknown, escaped = sum(words.unknown for words in said), sum(words.escaped for words in said)
         found = escaped or any(chunk.source for words in said for *_, chunk in words.spans)
         missed = "" if found else self._missed("\n".join(words.text for words in said))
-        return _finished(parts, spoken, Written((), None, said[-1].asked, unknown, escaped, missed))
+        return _finished(parts, strip_leading_space, ParsedPrompt((), None, said[-1].asked, unknown, escaped, missed))
 
-    def notes(self, written: Written | None, chunks: Sequence[Chunk]) -> tuple[str, ...]:
+    def notes(self, written: ParsedPrompt | None, chunks: Sequence[Chunk]) -> tuple[str, ...]:
         """What is worth saying of a prompt: of one that was read, or of chunks that somebody handed over."""
         if written is not None:
             return written.notes
-        loose = chunks and not any(chunk.source for chunk in chunks)
-        return (self._missed("\n\n".join(chunk.text for chunk in chunks)),) if loose else ()
+        uncached = chunks and not any(chunk.source for chunk in chunks)
+        return (self._missed("\n\n".join(chunk.text for chunk in chunks)),) if uncached else ()
 
     def chunk(self, text: str, name: str | None = None) -> Chunk:
-        """The index's chunk of a text, the one of a name first; else a loose one."""
+        """The index's chunk of a text, the one of a name first; else a uncached one."""
         text = text.strip()
         names = [name, *(entry.chunk for entry in self._entries.named(name))] if name else []
         named = (chunk for chunk in self._index.chunks(names) if chunk.text.strip() == text)
-        known = (chunk for id in [self._now_known().exactly(text)] if id for chunk in self._index.chunks([id]))
-        return next(chain(named, known), None) or self._index.loose(text)
+        known = (chunk for id in [self._current_matcher().find_exact(text)] if id for chunk in self._index.chunks([id]))
+        return next(chain(named, known), None) or self._index.uncached_chunk(text)
 
-    def _words(self, said: Sequence[str | Chunk]) -> _Words:
+    def _words(self, said: Sequence[str | Chunk]) -> _MessageText:
         text, told = "", list[_Span]()
         for part in said:
             words = part if isinstance(part, str) else part.text.strip()
             if not isinstance(part, str) and words:
                 told.append((len(text), len(text) + len(words), part))
             text += words
-        known = self._now_known()
+        known = self._current_matcher()
         blocks = [match.span(1) for match in _MARKED.finditer(text)]
         blocks = [_stripped(text, *block) for block in blocks if _apart(block, told)]
-        marked = [(start, end, known.exactly(text[start:end])) for start, end in blocks]
+        marked = [(start, end, known.find_exact(text[start:end])) for start, end in blocks]
         spans = _sorted(told, self._chunks([(start, end, name) for start, end, name in marked if name]))
-        begun = list[Begun]()
+        begun = list[PartialMatch]()
         anywhere = [place for gap in _gaps(spans, len(text)) for place in known.find(text, *gap, begun)]
         spans = _sorted(spans, self._chunks(anywhere))
         printed = [found for gap in _gaps(spans, len(text)) for found in known.find(_unescaped(text[slice(*gap)]))]
-        escaped = sum(end - start >= HEAD for start, end, _ in printed)  # shorter ones are likelier to be a coincidence
+        escaped = sum(
+            end - start >= PREFIX_CHARS for start, end, _ in printed
+        )  # shorter ones are likelier to be a coincidence
         whole = {chunk for *_, chunk in printed}
         for start, chunks in begun:  # from left to right
             spans = _sorted(spans, self._cut(text, start, [one for one in chunks if one not in whole], spans))
-        return _Words(text, spans, sum(name is None for *_, name in marked), escaped)
+        return _MessageText(text, spans, sum(name is None for *_, name in marked), escaped)
 
     def _cut(self, text: str, start: int, names: Sequence[str], spans: Sequence[_Span]) -> list[_Span]:
         """The chunk of which most stands at a place, if that is half of it; none where another chunk stands there."""
@@ -190,21 +192,21 @@ class Matcher:
         chunks = {chunk.id: chunk for chunk in self._index.chunks([name for *_, name in found])}
         return [(start, end, chunks[name]) for start, end, name in found if name in chunks]
 
-    def _now_known(self) -> Known:
+    def _current_matcher(self) -> ChunkMatcher:
         with self._lock:
             edition = self._index.catalog.edition()
             if edition != self._edition:
-                self._known, self._edition = Known(self._index.catalog.texts()), edition
-            return self._known
+                self._chunk_matcher, self._edition = ChunkMatcher(self._index.catalog.texts()), edition
+            return self._chunk_matcher
 
 
-def _rendered(template: Template, messages: Sequence[Message], said: Sequence[_Words]) -> tuple[_Parts, _Parts]:
+def _rendered(template: Template, messages: Sequence[Message], said: Sequence[_MessageText]) -> tuple[_Parts, _Parts]:
     """A conversation's parts as the chat template arranges them, and those of them that somebody says."""
     turns = [
         {"role": message.role, "content": words.around(_PLACE.format(number))}
         for number, (message, words) in enumerate(zip(messages, said, strict=True))
     ]
-    parts, spoken = _Parts(), _Parts()
+    parts, strip_leading_space = _Parts(), _Parts()
     pieces = _PLACES.split(template.conversation(turns))  # markup, number of a message, markup, ..., markup
     if sorted(map(int, pieces[1::2])) != list(range(len(said))):
         raise UnsupportedModel(
@@ -216,21 +218,21 @@ def _rendered(template: Template, messages: Sequence[Message], said: Sequence[_W
         if number % 2:
             words = said[int(piece)]
             new = list(words.parts(template, words.core))
-            spoken += new
+            strip_leading_space += new
             parts += new
         else:
             parts.append(template.markup(piece))
-    return parts, spoken
+    return parts, strip_leading_space
 
 
-def _finished(parts: _Parts, spoken: _Parts, read: Written) -> Written:
+def _finished(parts: _Parts, strip_leading_space: _Parts, read: ParsedPrompt) -> ParsedPrompt:
     """What was read, with its parts but for empty ones."""
-    parts = [part for part in parts if isinstance(part, Place) or part]
-    if isinstance(parts[-1], Place):
+    parts = [part for part in parts if isinstance(part, ChunkPlace) or part]
+    if isinstance(parts[-1], ChunkPlace):
         parts[-1] = replace(parts[-1], last=True)
-    places = [i for i, part in enumerate(parts) if isinstance(part, Place)]
+    places = [i for i, part in enumerate(parts) if isinstance(part, ChunkPlace)]
     behind = [part for part in parts[places[-1] + 1 if places else 0 :] if isinstance(part, Segment)]
-    words = [segment for segment in behind if any(segment is part for part in spoken)]
+    words = [segment for segment in behind if any(segment is part for part in strip_leading_space)]
     return replace(read, parts=parts, asks=[None, *behind, *words][-1])
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from ragcache.index.chunks import Chunk, source_of
 from ragcache.model import notice
 from ragcache.model.decode import Sampling, Step, decode, pieces
-from ragcache.model.prefill_context import Pass
+from ragcache.model.prefill_context import PrefillContext
 from ragcache.model.reader import Reader
 from ragcache.prompt import Prompt
 from ragcache.report import Answer, CacheReport
@@ -29,34 +29,34 @@ class Prefilled:
         (vocabulary,) fp32, of the first token.
     step : callable
         Forwards one more token.
-    follow : callable or None
+    verify_draft : callable or None
         Forwards a draft of what comes next: how many of its tokens greedy decoding says too, and the logits behind
         those; None for full prefill, the baseline, which takes every step.
     report : CacheReport
         What it was made from.
     recomputed : Tensor
         (slots,) bool: reused tokens that were computed again.
-    passed : Pass or None
+    passed : PrefillContext or None
         The buffer as it stands behind the prompt, and what it was made with; None for full prefill.
     """
 
     prompt: Prompt
     logits: Tensor
     step: Step
-    follow: "Follow | None"
+    verify_draft: "VerifyDraft | None"
     report: CacheReport
     recomputed: Tensor
-    passed: Pass | None
+    passed: PrefillContext | None
 
 
 #: Takes a draft of the answer's next tokens; gives how many of them hold, and the logits behind those.
-Follow = Callable[[Sequence[int]], tuple[int, Tensor]]
+VerifyDraft = Callable[[Sequence[int]], tuple[int, Tensor]]
 
 
-class Ahead:
+class DecodeSession:
     """What comes behind a prompt, from our buffer."""
 
-    def __init__(self, p: Pass, logits: Tensor) -> None:
+    def __init__(self, p: PrefillContext, logits: Tensor) -> None:
         self._pass = p
         self._logits = logits
         self._count = 0
@@ -66,7 +66,7 @@ class Ahead:
         self._count += 1
         return self._pass.append([token], self._count - 1)[-1]
 
-    def follow(self, draft: Sequence[int]) -> tuple[int, Tensor]:
+    def verify_draft(self, draft: Sequence[int]) -> tuple[int, Tensor]:
         """Forward what a draft says next, and keep what greedy decoding says too."""
         rows = torch.cat([self._logits[None], self._pass.append(draft, self._count)])  # (tokens + 1, vocabulary)
         said = rows.argmax(-1).tolist()
@@ -134,7 +134,7 @@ class Stream:
         ready, sampling = self._prefilled, self.sampling
         said: tuple[int, ...] = ()
         logits = ready.logits
-        if ready.follow is None or sampling.temperature or sampling.repetition_penalty != 1:
+        if ready.verify_draft is None or sampling.temperature or sampling.repetition_penalty != 1:
             return said, logits
         drafts = [tuple(draft[: sampling.max_new_tokens - 1]) for draft in self._drafts]
         while True:
@@ -142,7 +142,7 @@ class Stream:
             draft = next((one for one in drafts if one[: len(begun)] == begun), None)
             if draft is None:
                 return said, logits
-            count, logits = ready.follow(draft[len(said) :])
+            count, logits = ready.verify_draft(draft[len(said) :])
             said = draft[: len(said) + count]
 
     @property
@@ -172,7 +172,7 @@ class Stream:
         )
 
 
-def spoken(stream: Iterable[str]) -> Iterator[str]:
+def strip_leading_space(stream: Iterable[str]) -> Iterator[str]:
     """An answer's pieces without the white space that models like to begin with, none of them empty."""
     begun = False
     for piece in stream:

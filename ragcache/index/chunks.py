@@ -66,9 +66,9 @@ def chunk_id(document: str, text: str, nth: int = 0) -> str:
     return f"{document}-{_digest(text)[:12]}-{nth}"
 
 
-def loose_id(text: str) -> str:
+def uncached_id(text: str) -> str:
     """The id of a chunk that was never ingested."""
-    return f"loose-{_digest(text)[:12]}"
+    return f"uncached-{_digest(text)[:12]}"
 
 
 def _digest(text: str) -> str:

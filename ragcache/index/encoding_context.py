@@ -41,8 +41,8 @@ class Order:
 
 
 @dataclass(eq=False)
-class Shelf:
-    """`ragcache.encode.Stored` for one encoder at work.
+class IndexEncodingContext:
+    """`ragcache.encode.EncodingContext` for one encoder at work.
 
     A document is read when the first of its chunks asks what stands before it, and let go with the last. What was
     loaded is kept at hand as long as it is used, which `turn` decides: neighbouring chunks share most of their left

@@ -16,7 +16,7 @@ from ragcache.index.encoding_batches import batches, capacity
 from ragcache.index.encoding_context import Order
 from ragcache.index.index import Index
 from ragcache.model.buffer import ChunkKV
-from ragcache.model.cost import Shape
+from ragcache.model.cost import ModelDims
 from ragcache.model.reader import Reader
 from ragcache.prompt import Segment
 from ragcache.store import ChunkRow, DocumentRow
@@ -86,7 +86,7 @@ def estimate(
 
 
 class Outline:
-    """`ragcache.encode.Stored` for documents of which only the lengths of their chunks are known.
+    """`ragcache.encode.EncodingContext` for documents of which only the lengths of their chunks are known.
 
     Parameters
     ----------
@@ -193,11 +193,11 @@ def _blank(ids: tuple[int, ...]) -> LeftContext:
 
 def _planned(reader: Reader, outline: Outline, encoder: Encoder, limit: int) -> list[Batch]:
     """An encoding's batches, the lightest first."""
-    shape = Shape.of(reader)
+    shape = ModelDims.of(reader)
 
     def planned(tokens: int, left: LeftContext) -> Planned:
         front = sum(map(len, left.kvs))
-        slots = torch.arange(tokens) + front + encoder.thrown
+        slots = torch.arange(tokens) + front + encoder.discarded_tokens
         return Planned(tokens, front, len(left.kvs), shape.forward(slots, reader.layers, logits=False))
 
     made = outline.batches(encoder, limit)

@@ -14,9 +14,9 @@ from typing import Any, Self
 from ragcache.encode import Encoder, LeftContext
 from ragcache.errors import CorruptBlob, InvalidArgument, ingest
 from ragcache.index.binding import bind_model, bind_template
-from ragcache.index.chunks import Chunk, Loaded, chunk_id, chunk_of, document_id, loose_id
+from ragcache.index.chunks import Chunk, Loaded, chunk_id, chunk_of, document_id, uncached_id
 from ragcache.index.encoding_batches import batches, capacity
-from ragcache.index.encoding_context import Shelf, displaced, lacking_extras
+from ragcache.index.encoding_context import IndexEncodingContext, displaced, lacking_extras
 from ragcache.model.buffer import ChunkKV
 from ragcache.model.reader import Reader
 from ragcache.prompt import Segment
@@ -155,9 +155,9 @@ class Index:
         documents = {name: self.catalog.document(name) for name in {row.document for row in rows}}
         return [chunk_of(row, document) for row in rows if (document := documents[row.document]) is not None]
 
-    def loose(self, text: str) -> Chunk:
+    def uncached_chunk(self, text: str) -> Chunk:
         """A chunk that was never ingested."""
-        name = loose_id(text)
+        name = uncached_id(text)
         return Chunk(name, "", text, Segment(self._ids(text), text, name))
 
     # -- encodings
@@ -192,7 +192,7 @@ class Index:
         Parameters
         ----------
         encoder : Encoder
-            What it takes first (`encoder.before`) is made first.
+            What it takes first (`encoder.base_encoding`) is made first.
         neighbours : callable, optional
             For encoders that fuse a chunk with others.
 
@@ -201,23 +201,25 @@ class Index:
         str
             The id of each chunk once its KV is stored.
         """
-        if encoder.before is not None:
-            yield from self.encode(encoder.before)
-        shelf = self._shelf(encoder, neighbours)
+        if encoder.base_encoding is not None:
+            yield from self.encode(encoder.base_encoding)
+        context = self._encoding_context(encoder, neighbours)
         todo = (self.catalog.missing(encoder.recipe, document) for document in self.lacking(encoder))
-        for batch in batches(todo, lambda row: encoder.left(row.id, shelf), capacity(self.reader.device)):
+        for batch in batches(todo, lambda row: encoder.left(row.id, context), capacity(self.reader.device)):
             self.encode_batch(encoder, batch)
             yield from (row.id for row, _ in batch)
-            shelf.turn()
+            context.turn()
 
     def encode_batch(self, encoder: Encoder, batch: Sequence[tuple[ChunkRow, LeftContext]]) -> None:
         """Make and store the KV of a few chunks behind their left contexts, in one forward."""
-        twins = {row.id: twin for row, left in batch if (twin := self._twin(row, encoder, left))}
-        new = [(row, left) for row, left in batch if row.id not in twins]
+        duplicates = {
+            row.id: duplicate for row, left in batch if (duplicate := self._find_duplicate(row, encoder, left))
+        }
+        new = [(row, left) for row, left in batch if row.id not in duplicates]
         todo = [(Segment(row.token_ids, row.text, row.id), left) for row, left in new]
         made = zip(new, encoder.encode(self.reader, todo) if todo else (), strict=True)
         stored = [self._stored(row.id, encoder, kv, left) for (row, left), kv in made]
-        self._enter([*twins.values(), *stored])
+        self._enter([*duplicates.values(), *stored])
 
     def missing(self, encoder: Encoder) -> list[ChunkRow]:
         """Chunks whose KV `encode` would make; what an older version made without the encoder's extras is dropped."""
@@ -234,10 +236,12 @@ class Index:
 
         While its left context isn't stored it is computed behind the system prefix, for this once.
         """
-        chosen = encoder.before or encoder  # neighbours are found at ingestion only; pass A serves until then
-        shelf = self._shelf(chosen, None)
-        left = chosen.left(chunk.id, shelf)
-        [kv] = chosen.encode(self.reader, [(chunk.segment, left or shelf.prefix())])
+        chosen = (
+            encoder.base_encoding or encoder
+        )  # neighbours are found at ingestion only; the base encoding serves until then
+        context = self._encoding_context(chosen, None)
+        left = chosen.left(chunk.id, context)
+        [kv] = chosen.encode(self.reader, [(chunk.segment, left or context.prefix())])
         if left is not None and self.catalog.chunk(chunk.id) is not None:
             self.save(chunk.id, chosen, kv, left)
         return kv
@@ -252,13 +256,13 @@ class Index:
         Parameters
         ----------
         chunk : Chunk
-            Of this index, or loose.
+            Of this index, or uncached.
         encoder : Encoder
             Its encoding is taken, else the one it builds on; either where it is exact.
         before : tuple of str or None
             Keys of everything in front where all of it is exact; None otherwise.
         """
-        recipes = [encoder.recipe, *([encoder.before.recipe] if encoder.before else [])]
+        recipes = [encoder.recipe, *([encoder.base_encoding.recipe] if encoder.base_encoding else [])]
         rows = [row for recipe in recipes for row in self.catalog.encodings(chunk.id, recipe)]
         reason = ""
         for row in sorted(rows, key=lambda row: row.left != before):  # what is exact here comes first
@@ -287,15 +291,15 @@ class Index:
         """Whether a part of a left context is still there; what is no KV's key is a part of the recipe."""
         return not is_key(key) or self.store.head(key) is not None
 
-    def _twin(self, row: ChunkRow, encoder: Encoder, left: LeftContext) -> EncodingRow | None:
+    def _find_duplicate(self, row: ChunkRow, encoder: Encoder, left: LeftContext) -> EncodingRow | None:
         """The row of a KV that is stored already, since another chunk has these tokens behind this left context."""
         key = self._key(encoder.recipe, left.keys, row.token_ids)
         size = self.store.head(key) if self.catalog.referenced(key) else None
         return None if size is None else self._row(row.id, encoder, key, left, size)
 
-    def _shelf(self, encoder: Encoder, neighbours: Neighbours | None) -> Shelf:
+    def _encoding_context(self, encoder: Encoder, neighbours: Neighbours | None) -> IndexEncodingContext:
         room = self.reader.limit - len(self.prefix_segment)
-        return Shelf(encoder.recipe, self.catalog, self.prefix, self._part, neighbours, room)
+        return IndexEncodingContext(encoder.recipe, self.catalog, self.prefix, self._part, neighbours, room)
 
     def _part(self, chunk: str, recipe: str) -> LeftContext | None:
         """A chunk's stored KV as part of a left context."""

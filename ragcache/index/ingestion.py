@@ -18,9 +18,9 @@ from ragcache.errors import InvalidArgument, UnreadableDocument
 from ragcache.index.chunks import MARKS
 from ragcache.index.documents import Documents
 from ragcache.index.index import Index
+from ragcache.index.neighbours import SimilarChunks
 from ragcache.index.pricing import Pricing
 from ragcache.index.settings import nothing_in
-from ragcache.index.neighbours import SimilarChunks
 from ragcache.report import IngestPlan, IngestReport
 from ragcache.retrieve import (
     EDITION,
@@ -136,7 +136,7 @@ class Ingestion:
         changes.forgotten = gone(known, None if prune else paths or ())
         kept, arrivals = dict[str, int](), _Arrivals(self)
         if changes.added and changes.forgotten:  # before anything goes: a text that was moved keeps its KV
-            kept = self._encode([one for one in _with_bases(encoders) if one.before is None], arrivals)
+            kept = self._encode([one for one in _with_bases(encoders) if one.base_encoding is None], arrivals)
         self._forget(changes)
         if changes.unread:
             raise UnreadableDocument(changes.errors[0])
@@ -172,8 +172,8 @@ class Ingestion:
             Told the ids of chunks whose KV is there, soon after it is.
         """
         ordered = _with_bases(encoders)
-        encoded = self._encode([encoder for encoder in ordered if encoder.before is None], made)
-        if fused := [encoder for encoder in ordered if encoder.before is not None]:
+        encoded = self._encode([encoder for encoder in ordered if encoder.base_encoding is None], made)
+        if fused := [encoder for encoder in ordered if encoder.base_encoding is not None]:
             self.embed()
             encoded |= self._encode(fused, made)
         return encoded
@@ -387,7 +387,7 @@ def _pieces(document: Document, splitter: Splitter | GivenSplitter) -> list[Piec
 
 def _with_bases(encoders: Sequence[Encoder]) -> list[Encoder]:
     """Each encoding once, behind the one it builds on."""
-    ordered = [e for encoder in encoders for e in (encoder.before, encoder) if e is not None]
+    ordered = [e for encoder in encoders for e in (encoder.base_encoding, encoder) if e is not None]
     return list({encoder.recipe: encoder for encoder in ordered}.values())
 
 

@@ -12,7 +12,9 @@ _BLOCK = 1024  # rows per matrix product: 8 bytes x 1024 x chunks of scores at a
 _DECIMALS = 6  # what fp32 storage keeps: equal texts that were embedded in different batches tie
 
 
-def find_neighbours(embeddings: NDArray[np.float32], keys: Sequence[str], texts: Sequence[str], n: int) -> list[list[int]]:
+def find_neighbours(
+    embeddings: NDArray[np.float32], keys: Sequence[str], texts: Sequence[str], n: int
+) -> list[list[int]]:
     """Find the `n` most similar other chunks of every chunk, by exact search.
 
     The result depends on the set of chunks only, not on their order: ties are broken by key.

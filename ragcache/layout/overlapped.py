@@ -15,9 +15,7 @@ class Overlapped(Layout):
     takes few positions. Which chunk came first can no longer be told: not for notes whose order matters.
     """
 
-    def place(
-        self, frame: Frame, prefix: Segment, chunks: Sequence[Segment], question: str, look: Look
-    ) -> Prompt:
+    def place(self, frame: Frame, prefix: Segment, chunks: Sequence[Segment], question: str, look: Look) -> Prompt:
         """Chunks in the order given; slots, and with them causality, as ever."""
         return overlapped(frame.prompt(chunks, question, prefix=prefix))
 

@@ -11,8 +11,6 @@ from ragcache.prompt import Frame, Prompt, Segment
 class Retrieved(Layout):
     """Most similar chunk first, positions equal to slots."""
 
-    def place(
-        self, frame: Frame, prefix: Segment, chunks: Sequence[Segment], question: str, look: Look
-    ) -> Prompt:
+    def place(self, frame: Frame, prefix: Segment, chunks: Sequence[Segment], question: str, look: Look) -> Prompt:
         """Prefix, chunks as given, question."""
         return frame.prompt(chunks, question, prefix=prefix)

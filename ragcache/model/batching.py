@@ -1,7 +1,7 @@
 """Several requests' forwards in one: matrix products over all of their rows, attention by each to its own keys.
 
 Requests run as they are written, each in a thread of its own but one at a time, and wait where they need the model.
-Once all of them do, the forwards that go together are run as one, in the thread that called `together`. Left to
+Once all of them do, the forwards that go together are run as one, in the thread that called `run_batch`. Left to
 run at once, threads would contend for the interpreter at every small operation.
 """
 
@@ -25,7 +25,7 @@ _here = threading.local()
 
 
 @dataclass(eq=False)
-class Call:
+class ForwardRequest:
     """A forward that a request waits for.
 
     Attributes
@@ -56,36 +56,36 @@ class Call:
     def kind(self) -> Hashable:
         """Calls of one kind end at the same layer, so they may be one forward; None for one that must run alone."""
         plan = self.plan
-        if plan.bordered or plan.last is not None or len(plan.starts) > 1:
+        if plan.has_layer_hooks or plan.last is not None or len(plan.starts) > 1:
             return None
         if self.keep is not None:
             return _LOGITS
         return plan.last_scored if plan.stop_after_scores else None
 
 
-def rows_of(calls: Sequence[Call]) -> list[slice]:
+def rows_of(calls: Sequence[ForwardRequest]) -> list[slice]:
     """Where each call's rows stand in the joint forward."""
     edges = accumulate((len(call.token_ids) for call in calls), initial=0)
     return [slice(start, stop) for start, stop in pairwise(edges)]
 
 
-class JointBuffer(Cache):
+class BatchBuffer(Cache):
     """The calls' buffers as one: what is written goes to each call's own, what is read is a list of parts.
 
     The parts, (rows, keys, values, plan) of each call, ride on the key tensor as a plan does.
     """
 
-    def __init__(self, calls: Sequence[Call]) -> None:
+    def __init__(self, calls: Sequence[ForwardRequest]) -> None:
         rows = rows_of(calls)
         depth = len(calls[0].buffer.layers)
-        super().__init__(layers=[_JointLayer(calls, rows, index) for index in range(depth)])
+        super().__init__(layers=[_BatchLayer(calls, rows, index) for index in range(depth)])
 
 
-class _JointLayer(CacheLayerMixin):
+class _BatchLayer(CacheLayerMixin):
     is_initialized = True
     is_sliding = False
 
-    def __init__(self, calls: Sequence[Call], rows: Sequence[slice], index: int) -> None:
+    def __init__(self, calls: Sequence[ForwardRequest], rows: Sequence[slice], index: int) -> None:
         super().__init__()
         self._calls = calls
         self._rows = rows
@@ -112,7 +112,7 @@ class _JointLayer(CacheLayerMixin):
         return query_length, 0
 
 
-class Gathering:
+class BatchScheduler:
     """Requests that run at once and meet where they need the model.
 
     Parameters
@@ -121,18 +121,18 @@ class Gathering:
         Runs calls of one kind as one forward, and gives each one's logits.
     """
 
-    def __init__(self, forward: Callable[[Sequence[Call]], Sequence[Tensor | None]]) -> None:
-        self._meeting, self._forward = forward, forward
+    def __init__(self, forward: Callable[[Sequence[ForwardRequest]], Sequence[Tensor | None]]) -> None:
+        self._key, self._forward = forward, forward
         self._changed = threading.Condition()
         self._turn = threading.Lock()  # held by the one request that runs
-        self._waiting: list[Call] = []
+        self._waiting: list[ForwardRequest] = []
         self._busy = 0
 
     @staticmethod
-    def here(forward: object) -> "Gathering | None":
-        """The gathering that this thread's request is part of, if it meets at that reader's forward."""
-        gathering: Gathering | None = getattr(_here, "gathering", None)
-        return gathering if gathering is not None and gathering._meeting == forward else None
+    def here(forward: object) -> "BatchScheduler | None":
+        """The scheduler that this thread's request is part of, if it meets at that reader's forward."""
+        scheduler: BatchScheduler | None = getattr(_here, "scheduler", None)
+        return scheduler if scheduler is not None and scheduler._key == forward else None
 
     def run(self, requests: Sequence[Callable[[], _Answer]]) -> list[_Answer]:
         """Run requests; what each gives, or the first one's error once all are done."""
@@ -147,7 +147,7 @@ class Gathering:
                 raise
         return [future.result() for future in futures]
 
-    def wait(self, call: Call) -> Tensor | None:
+    def wait(self, call: ForwardRequest) -> Tensor | None:
         """Have a forward run with whatever else is waited for."""
         self._turn.release()
         with self._changed:
@@ -161,12 +161,12 @@ class Gathering:
         return call.logits
 
     def _attend(self, place: int, request: Callable[[], _Answer]) -> _Answer:
-        _here.gathering, _here.place = self, place
+        _here.scheduler, _here.place = self, place
         try:
             with self._turn:
                 return request()
         finally:
-            _here.gathering = None
+            _here.scheduler = None
             with self._changed:
                 self._leave()
 
@@ -175,7 +175,7 @@ class Gathering:
         if not self._busy:
             self._changed.notify_all()
 
-    def _next(self) -> list[Call]:
+    def _next(self) -> list[ForwardRequest]:
         """The calls to run now: those that end first, so that the others' forwards meet; none when all are done."""
         with self._changed:
             self._changed.wait_for(lambda: self._busy == 0)
@@ -183,7 +183,7 @@ class Gathering:
             kind = min(kinds, key=lambda one: (one == _LOGITS, one if isinstance(one, int) else 0), default=None)
             return sorted((call for call in self._waiting if call.kind == kind), key=lambda call: call.place)
 
-    def _serve(self, calls: Sequence[Call]) -> None:
+    def _serve(self, calls: Sequence[ForwardRequest]) -> None:
         try:
             for call, logits in zip(calls, self._forward(calls), strict=True):
                 call.logits = logits
@@ -192,7 +192,7 @@ class Gathering:
                 call.error = error
         self._release(calls)
 
-    def _release(self, calls: Sequence[Call]) -> None:
+    def _release(self, calls: Sequence[ForwardRequest]) -> None:
         with self._changed:
             self._waiting = [call for call in self._waiting if call not in calls]
             self._busy += len(calls)
@@ -201,26 +201,26 @@ class Gathering:
             self._changed.notify_all()
 
     def _abandon(self, error: BaseException) -> None:
-        """Let every request end with the error that ended the gathering, now and whenever it waits again."""
+        """Let every request end with the error that ended the scheduler, now and whenever it waits again."""
         self._forward = _raising(error)
         while group := self._next():
             self._serve(group)
 
 
-def _raising(error: BaseException) -> Callable[[Sequence[Call]], Sequence[Tensor | None]]:
-    def forward(calls: Sequence[Call]) -> Sequence[Tensor | None]:
+def _raising(error: BaseException) -> Callable[[Sequence[ForwardRequest]], Sequence[Tensor | None]]:
+    def forward(calls: Sequence[ForwardRequest]) -> Sequence[Tensor | None]:
         raise RuntimeError("the requests that were run together were given up") from error
 
     return forward
 
 
-def parted(kept: Tensor, calls: Sequence[Call]) -> list[Tensor]:
+def split_logits(kept: Tensor, calls: Sequence[ForwardRequest]) -> list[Tensor]:
     """Each call's logits out of those of all kept rows, (kept rows, vocabulary)."""
     counts = [len(call.token_ids) if call.keep == 0 else call.keep or 0 for call in calls]
     return list(torch.split(kept, counts))
 
 
-def kept_rows(calls: Sequence[Call]) -> list[int]:
+def rows_with_logits(calls: Sequence[ForwardRequest]) -> list[int]:
     """Rows of the joint forward whose logits are wanted."""
     return [
         row

@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from ragcache.errors import UnsupportedModel
-from ragcache.model import gate
+from ragcache.model import compatibility
 from ragcache.model.reader import Reader
 from ragcache.model.rope import KeyRotator
 
@@ -44,7 +44,7 @@ class FallbackReader(Reader):
         whole, _ = self.stock(_TRIAL)
         _, cache = self.stock(_TRIAL[:-1])
         apart, _ = self.stock(_TRIAL[-1:], cache)
-        if not (whole - apart).abs().max() <= gate.tolerance(self.model.dtype) * whole.abs().max():
+        if not (whole - apart).abs().max() <= compatibility.tolerance(self.model.dtype) * whole.abs().max():
             raise UnsupportedModel(
                 f"{self.name} cannot be served by full prefill either, since it does not go on from its own cache; "
                 "name another --model"

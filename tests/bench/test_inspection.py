@@ -145,7 +145,7 @@ def test_tokens_join_to_the_text_and_chunks_name_their_slots(stage: Stage) -> No
 def test_a_character_of_several_tokens_stands_with_the_last(readers: Callable[[str], Reader], tmp_path: Path) -> None:
     reader = readers("llama")
     engine, _ = make(tmp_path, reader)
-    seen = inspect(reader, engine.index, "Où ?", [engine.index.loose("élan")], "naive", sampling=SHORT)
+    seen = inspect(reader, engine.index, "Où ?", [engine.index.uncached_chunk("élan")], "naive", sampling=SHORT)
     assert seen.tokens[seen.chunks[0].start :][:3] == ("", "é", "l")
 
 
@@ -187,7 +187,7 @@ def test_a_look_leaves_no_encoding_behind(reader: Reader, tmp_path: Path) -> Non
 def test_the_page_shows_every_token_of_the_chunks_and_quotes_nothing_raw(reader: Reader, tmp_path: Path) -> None:
     evil = "</script><script>alert(1)</script>\"'&"
     engine, _ = make(tmp_path, reader)
-    chunks = [engine.index.loose(text) for text in ("A quiet one.", evil)]
+    chunks = [engine.index.uncached_chunk(text) for text in ("A quiet one.", evil)]
     seen = inspect(reader, engine.index, f"Why {evil}?", chunks, "epic", 0.3, sampling=SHORT)
     text = html(seen, {"command": evil, "answers": [evil]}, sources=[evil, ""], gold=[0])
     assert "alert(1)</script>" not in text.replace("&lt;/script&gt;", "")

@@ -75,7 +75,9 @@ def test_restored_is_full_prefill(reader: Reader, pair: tuple[LlamaContext, Llam
 
 
 def test_in_the_same_order_nothing_but_the_question_is_run(
-    pair: tuple[LlamaContext, LlamaContext], turns: tuple, monkeypatch: pytest.MonkeyPatch  # type: ignore[type-arg]
+    pair: tuple[LlamaContext, LlamaContext],
+    turns: tuple,
+    monkeypatch: pytest.MonkeyPatch,  # type: ignore[type-arg]
 ) -> None:
     ran: list[int] = []
     forward = LlamaContext.forward

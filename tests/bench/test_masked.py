@@ -37,7 +37,7 @@ def test_a_view_that_hides_nothing_is_full_prefill(kind: str, readers: Callable[
 def test_chunks_alone_are_the_engines_naive_reuse(kind: str, readers: Callable[[str], Reader], tmp_path) -> None:  # type: ignore[no-untyped-def]
     reader = readers(kind)
     with Index(tmp_path, reader) as index:
-        chunks = [index.loose(text) for text in TEXTS]
+        chunks = [index.uncached_chunk(text) for text in TEXTS]
         naive = Engine(reader, index).prefill(ASKED, chunks, method="naive", max_new_tokens=2)
     reading = Reading(reader, laid_out(reader), View(alone=True))
     assert naive.prompt.token_ids == laid_out(reader).token_ids
@@ -50,7 +50,7 @@ def test_chunks_alone_are_the_engines_naive_reuse(kind: str, readers: Callable[[
 def test_chunks_that_saw_the_prefix_are_the_engines_too(kind: str, readers: Callable[[str], Reader], tmp_path) -> None:  # type: ignore[no-untyped-def]
     reader, method = readers(kind), Method("prefixed", Prefixed())
     with Index(tmp_path, reader) as index:
-        chunks = [index.loose(text) for text in TEXTS]
+        chunks = [index.uncached_chunk(text) for text in TEXTS]
         behind = Engine(reader, index).prefill(ASKED, chunks, method=method, max_new_tokens=2)
     reading = Reading(reader, laid_out(reader), View(alone=True, prefixed=True))
     assert torch.allclose(reading.logits, behind.logits, atol=1e-4)

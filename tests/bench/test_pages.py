@@ -160,7 +160,9 @@ def test_a_page_is_one_document_and_what_is_on_none_is_its_own(reader: Reader) -
 def test_in_document_sees_true_pages_and_never_the_prompts_neighbours(reader: Reader) -> None:
     with filled(job(WHOLE), reader, LETTERS, silent) as (index, ids):
         prefix = reader.encode(index.prefix_segment.token_ids)
-        segments = {text: index.loose(text).segment.token_ids for page in (*PAGES, ("Loose.",)) for text in page}
+        segments = {
+            text: index.uncached_chunk(text).segment.token_ids for page in (*PAGES, ("Loose.",)) for text in page
+        }
         for text, before in {"It is red.": PAGES[0][:2], "# B": (), "Loose.": ()}.items():
             (chunk,) = index.chunks([ids[text]])
             kv = index.load(chunk, WHOLE, None).kv
@@ -174,9 +176,9 @@ def test_in_document_sees_true_pages_and_never_the_prompts_neighbours(reader: Re
 
 def test_fusing_by_similarity_knows_the_prompts_chunks_only(reader: Reader) -> None:
     with filled(job(Fused(9), Fused(1, by="structure")), reader, LETTERS, silent) as (index, ids):
-        lengths = {text: len(index.loose(text).segment) for page in PAGES for text in page}
+        lengths = {text: len(index.uncached_chunk(text).segment) for page in PAGES for text in page}
         (chunk,) = index.chunks([ids["It is red."]])
-        shown = [index.loose(text) for text in ids if text != chunk.text]
+        shown = [index.uncached_chunk(text) for text in ids if text != chunk.text]
         fused = index.load(chunk, Fused(9), None).kv
         assert fused is not None
         assert fused.start == len(index.prefix_segment) + sum(len(one.segment) for one in shown)

@@ -31,7 +31,19 @@ def test_the_front_rises_with_cost_and_something_on_it_beats_every_other_point(
 
 def row(task: str, method: str, score: float, delta: float, half: float = 0.1, **more: float | None) -> Row:
     return Row(
-        task, method, None, 0.2, 0.3, 10, score, score, score, delta, delta - half, delta + half, **more  # type: ignore[arg-type]
+        task,
+        method,
+        None,
+        0.2,
+        0.3,
+        10,
+        score,
+        score,
+        score,
+        delta,
+        delta - half,
+        delta + half,
+        **more,  # type: ignore[arg-type]
     )
 
 

@@ -7,7 +7,7 @@ from ragcache_bench.tasks import Example
 from ragcache.engine.engine import Engine
 from ragcache.index.index import Index
 from ragcache.methods import Method
-from ragcache.model.prefill_context import Pass
+from ragcache.model.prefill_context import PrefillContext
 from ragcache.report import Answer
 from ragcache.select import Everything
 
@@ -56,7 +56,7 @@ def test_true_deviation_is_what_recomputing_everything_changes(filled: Index, mo
     """The scores against a second derivation: the buffer before and after every token is recomputed in place."""
     seen: dict[str, torch.Tensor] = {}
 
-    def scores(self: Everything, p: Pass) -> torch.Tensor:
+    def scores(self: Everything, p: PrefillContext) -> torch.Tensor:
         end = p.context_end
         seen["scores"] = TrueDeviation().scores(p)[:end]
         seen["last"] = TrueDeviation(layer=-1).scores(p)[:end]

@@ -49,9 +49,7 @@ def test_what_somebody_embedded_is_prefilled_and_asked(
     again = json.loads(run("adopt", folder, *where, "--json").stdout)
     assert (again["removed"], again["unchanged"], again["chunks"]) == (1, 2, 2)
     client = chromadb.PersistentClient(folder)
-    client.get_collection("notes").update(
-        ids=["a"], documents=["Written anew."], embeddings=[[1.0, 0.0]]
-    )
+    client.get_collection("notes").update(ids=["a"], documents=["Written anew."], embeddings=[[1.0, 0.0]])
     client.close()
     again = json.loads(run("adopt", folder, *where, "--json").stdout)
     assert (again["changed"], again["unchanged"], again["chunks"]) == (1, 1, 2)
@@ -160,5 +158,3 @@ def test_a_conversation_that_no_longer_fits_loses_its_oldest_turns(
     assert len(turns) == 3
     assert "takes 2,048" in captured.err  # the question that is too long by itself
     assert turns[2]["tokens"]["question"] < 2048
-
-

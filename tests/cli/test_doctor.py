@@ -157,5 +157,3 @@ def test_a_refused_model_ends_with_exit_code_2_and_the_reason(run: Run, tmp_path
 
 def test_a_model_that_is_not_there_ends_with_exit_code_2(run: Run, tmp_path: Path) -> None:
     assert run("doctor", "--model", tmp_path / "none").exit_code == 2
-
-

@@ -31,10 +31,10 @@ def count(path: Path, reader: Reader, encoder: Encoder, chunks: int) -> tuple[Co
     """What happens while the second to the `FIRST` chunk of a document is made, and blobs that are read for it."""
     with Index(path, reader, memory_bytes=0) as index:
         put(index, "long", [f"Number {n:04d}." for n in range(chunks)])
-        if encoder.before is not None:
+        if encoder.base_encoding is not None:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr("ragcache.index.index.capacity", lambda _: 4096)
-                list(index.encode(encoder.before))
+                list(index.encode(encoder.base_encoding))
         making, happened = index.encode(encoder), Counter[str]()
         next(making)
         index.catalog._connection.set_trace_callback(lambda statement: happened.update(["statement"]))

@@ -276,9 +276,10 @@ def test_the_text_model_continues_strings(rag: RagCache, store: RagCacheVectorSt
     [[made]] = model.generate([prompt]).generations
     assert [one["cache"] for one in made.generation_info["ragcache"]["chunks"]] == ["hit"] * 3
     assert "".join(model.stream(prompt)).rstrip() == made.text == model.invoke(prompt)
-    assert model.invoke(asked()[0], documents=found) == rag.engine.answer(
-        asked()[0], [rag.engine.chunk(one.page_content, one.id) for one in found]
-    ).text
+    assert (
+        model.invoke(asked()[0], documents=found)
+        == rag.engine.answer(asked()[0], [rag.engine.chunk(one.page_content, one.id) for one in found]).text
+    )
 
 
 def test_the_retriever_gives_chunks_that_are_hits(rag: RagCache, store: RagCacheVectorStore) -> None:

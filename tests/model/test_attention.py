@@ -185,7 +185,7 @@ def test_sliding_windows_count_as_transformers_does(name: str, length: int, read
 
 
 @pytest.mark.parametrize("name", sorted(ARCHITECTURES))
-def test_gathered_rows_equal_stock_attention_with_a_4d_mask(name: str, readers: Callable[[str], Reader]) -> None:
+def test_sparse_queries_equal_stock_attention_with_a_4d_mask(name: str, readers: Callable[[str], Reader]) -> None:
     """The twin: the same stale keys and the same rows, through stock SDPA, the stock cache and an explicit mask."""
     reader, end = readers(name), 130
     source = torch.Generator().manual_seed(4)

@@ -7,10 +7,10 @@ import torch
 from conftest import ARCHITECTURES
 from torch import Tensor
 
-from ragcache.model.cost import Ledger, Shape
+from ragcache.model.cost import FlopCounter, ModelDims
 from ragcache.model.layer_hooks import borders
 from ragcache.model.plan import ForwardPlan, Slots
-from ragcache.model.prefill_context import Pass
+from ragcache.model.prefill_context import PrefillContext
 from ragcache.model.reader import Reader
 from ragcache.prompt import Prompt, Segment
 
@@ -18,14 +18,14 @@ TOKENS = tuple(range(60, 160))
 CHUNK = slice(20, 80)
 
 
-def passed(reader: Reader) -> Pass:
+def passed(reader: Reader) -> PrefillContext:
     """A prompt with a chunk in the middle, whose KV was made alone."""
     parts = (TOKENS[: CHUNK.start], TOKENS[CHUNK], TOKENS[CHUNK.stop :])
     prompt = Prompt(tuple(Segment(ids, "", "c" if i == 1 else None) for i, ids in enumerate(parts)), question=2)
     buffer = reader.buffer(len(TOKENS))
     kv = reader.encode(parts[1])
     reader.place(buffer, kv, CHUNK.start, CHUNK.start)
-    return Pass(reader, prompt, buffer, {1: kv}, frozenset(), Ledger(Shape.of(reader)))
+    return PrefillContext(reader, prompt, buffer, {1: kv}, frozenset(), FlopCounter(ModelDims.of(reader)))
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
@@ -36,8 +36,8 @@ def test_a_forward_in_two_parts_is_the_forward(readers: Callable[[str], Reader],
     expected = whole.logits(rows)
     hidden = parts.hidden(rows, upto=2)
     assert torch.allclose(parts.logits(rows, first=2, hidden=hidden), expected, atol=1e-5)
-    assert parts.ledger.flops == pytest.approx(whole.ledger.flops)
-    assert parts.ledger.token_layers == whole.ledger.token_layers == 20 * reader.layers
+    assert parts.flop_counter.flops == pytest.approx(whole.flop_counter.flops)
+    assert parts.flop_counter.token_layers == whole.flop_counter.token_layers == 20 * reader.layers
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
@@ -49,12 +49,12 @@ def test_rows_that_leave_are_as_if_the_rest_began_there(readers: Callable[[str],
     def narrow(layer: int, slots: Slots) -> Tensor | None:
         return torch.isin(slots, slim).nonzero().squeeze(1) if layer == 2 else None
 
-    found = narrowed.logits(wide, narrow=narrow)
+    found = narrowed.logits(wide, prune=narrow)
     hidden = begun.hidden(wide, upto=2)
     expected = begun.logits(slim, first=2, hidden=hidden[torch.isin(wide, slim)])
     assert torch.allclose(found, expected, atol=1e-5)
     assert not torch.allclose(found, passed(reader).logits(wide), atol=1e-3), "leaving should matter"
-    assert narrowed.ledger.token_layers == 2 * 30 + (reader.layers - 2) * 10
+    assert narrowed.flop_counter.token_layers == 2 * 30 + (reader.layers - 2) * 10
     assert narrowed.stale[2:, 40:60].all()
     assert not narrowed.stale[:2, 30:60].any()
 

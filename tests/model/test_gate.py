@@ -114,15 +114,17 @@ def test_length_dependent_rope_is_exact_up_to_its_limit_and_refused_beyond(
     assert reader.limit == 512
     with Index(tmp_path / "index", reader) as index:
         engine = Engine(reader, index)
-        room = reader.limit - len(index.template.prompt([index.loose("x").segment], "Who?"))  # one token for the answer
-        fits = [index.loose("x" * room)]
+        room = reader.limit - len(
+            index.template.prompt([index.uncached_chunk("x").segment], "Who?")
+        )  # one token for the answer
+        fits = [index.uncached_chunk("x" * room)]
         full = engine.prefill("Who?", fits, method="full")
         ours = engine.prefill("Who?", fits, method="random", recompute=1.0)
         assert len(ours.prompt) + 1 == reader.limit
         assert (ours.logits - full.logits).abs().max() <= 1e-4
         for method in ("full", "random"):
             with pytest.raises(PromptTooLong, match=r"512 tokens and the answer may take 1, but tiny-.* takes 512"):
-                engine.prefill("Who?", [index.loose("x" * (room + 1))], method=method)
+                engine.prefill("Who?", [index.uncached_chunk("x" * (room + 1))], method=method)
 
 
 @pytest.mark.parametrize(("name", "changes"), [("llama", DYNAMIC), ("phi3", LONGROPE)])

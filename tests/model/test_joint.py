@@ -15,7 +15,7 @@ from staged import QUESTION, make
 from ragcache.engine.engine import Engine
 from ragcache.errors import PromptTooLong
 from ragcache.methods import METHODS
-from ragcache.model.batching import Gathering
+from ragcache.model.batching import BatchScheduler
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 
@@ -38,7 +38,7 @@ def test_every_row_answers_as_it_does_alone(tmp_path: Path, architecture: str) -
         for number, row in enumerate(ALL)
     ]
     alone = [one() for one in todo]
-    for (answer, logits), (own, before) in zip(engine.reader.together(todo), alone, strict=True):
+    for (answer, logits), (own, before) in zip(engine.reader.run_batch(todo), alone, strict=True):
         assert (logits - before).abs().max() <= 1e-4
         assert (answer.text, answer.token_ids) == (own.text, own.token_ids)
         assert answer.report.charged == own.report.charged
@@ -68,7 +68,7 @@ def test_their_forwards_are_joined(ready: Any, monkeypatch: pytest.MonkeyPatch) 
     one = partial(asked, engine, chunks, "naive", None, 5)
     one()
     alone, rows[:] = rows[:], []
-    engine.reader.together([one] * 4)
+    engine.reader.run_batch([one] * 4)
     assert rows == [4 * count for count in alone]
 
 
@@ -76,7 +76,7 @@ def test_drafts_are_followed_together(ready: Any) -> None:
     engine, chunks = ready
     said, _ = asked(engine, chunks, "naive", None)
     drafts = [said.token_ids]
-    for answer, _ in engine.reader.together([partial(asked, engine, chunks, "naive", None, drafts=drafts)] * 3):
+    for answer, _ in engine.reader.run_batch([partial(asked, engine, chunks, "naive", None, drafts=drafts)] * 3):
         assert answer.token_ids == said.token_ids
 
 
@@ -89,10 +89,10 @@ def test_what_one_raises_is_raised_once_the_others_are_done(ready: Any) -> None:
         done.append("fine")
 
     with pytest.raises(PromptTooLong):
-        engine.reader.together([fine, partial(asked, engine, chunks, "naive", None, 10**6), fine])
+        engine.reader.run_batch([fine, partial(asked, engine, chunks, "naive", None, 10**6), fine])
     assert done == ["fine", "fine"]
-    assert engine.reader.together([]) == []
-    assert engine.reader.together([lambda: 1, lambda: 2]) == [1, 2]
+    assert engine.reader.run_batch([]) == []
+    assert engine.reader.run_batch([lambda: 1, lambda: 2]) == [1, 2]
     asked(engine, chunks, "naive", None)  # and the reader serves as before
 
 
@@ -108,25 +108,25 @@ def test_a_forward_that_fails_fails_those_that_waited_for_it(
 
     monkeypatch.setattr(Reader, "_joint", failing)
     with pytest.raises(type(error)):
-        engine.reader.together([partial(asked, engine, chunks, "naive", None)] * 3)
+        engine.reader.run_batch([partial(asked, engine, chunks, "naive", None)] * 3)
     monkeypatch.setattr(Reader, "_joint", joint)
-    assert len(engine.reader.together([partial(asked, engine, chunks, "naive", None)] * 2)) == 2
+    assert len(engine.reader.run_batch([partial(asked, engine, chunks, "naive", None)] * 2)) == 2
 
 
 def test_requests_that_are_given_up_do_not_go_on_alone(ready: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     engine, chunks = ready
     asked(engine, chunks, "naive", None)  # the system prefix's KV is made alone, once
     alone: list[object] = []
-    following = Gathering._next
+    following = BatchScheduler._next
 
-    def interrupted(self: Gathering) -> Any:
-        monkeypatch.setattr(Gathering, "_next", following)
+    def interrupted(self: BatchScheduler) -> Any:
+        monkeypatch.setattr(BatchScheduler, "_next", following)
         raise KeyboardInterrupt  # while they are still loading
 
-    monkeypatch.setattr(Gathering, "_next", interrupted)
+    monkeypatch.setattr(BatchScheduler, "_next", interrupted)
     monkeypatch.setattr(Reader, "_ready", lambda self, *call: alone.append(call) or nullcontext())
     with pytest.raises(KeyboardInterrupt):
-        engine.reader.together([partial(asked, engine, chunks, "naive", None)] * 3)
+        engine.reader.run_batch([partial(asked, engine, chunks, "naive", None)] * 3)
     assert not alone
 
 
@@ -139,7 +139,7 @@ def test_they_take_turns() -> None:
         most.append(running[0])
         running[0] -= 1
 
-    Gathering(lambda calls: [None] * len(calls)).run([request] * 4)
+    BatchScheduler(lambda calls: [None] * len(calls)).run([request] * 4)
     assert most == [1] * 4
 
 
@@ -151,6 +151,6 @@ def test_another_reader_inside_a_request_is_left_alone(ready: Any, tmp_path: Pat
         return asked(engine, chunks, "naive", None)[1], asked(other, own, "naive", None)[1]
 
     expected = both()
-    for found in engine.reader.together([both, both]):
+    for found in engine.reader.run_batch([both, both]):
         assert all((one - two).abs().max() <= 1e-4 for one, two in zip(found, expected, strict=True))
     other.index.close()

@@ -15,7 +15,7 @@ from ragcache.bundled import corpus_path, reader_path
 from ragcache.model.reader import Reader
 from ragcache.prompt import Template
 from ragcache.retrieve import Embedder, Layout, Limit, Piece, Splitter, load
-from ragcache.retrieve.boundaries import find_borders
+from ragcache.retrieve.boundaries import find_boundaries
 
 Span = tuple[int, int]
 WORDS = {
@@ -286,5 +286,5 @@ def test_splitting_counts_no_more_than_in_proportion_to_the_text(make: Callable[
 def test_borders_of_a_megabyte_are_found_in_seconds(make: Callable[[int], str], layout: Layout) -> None:
     text = make(1_000_000)
     start = time.perf_counter()
-    find_borders(text, layout)
+    find_boundaries(text, layout)
     assert time.perf_counter() - start < 10

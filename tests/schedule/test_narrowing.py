@@ -15,7 +15,7 @@ from ragcache.encode import Alone
 from ragcache.errors import InvalidArgument
 from ragcache.methods import Method
 from ragcache.prompt import Prompt
-from ragcache.schedule import Flat, Narrowing, Schedule
+from ragcache.schedule import Flat, ProgressivePruning, Schedule
 from ragcache.select import KeyDeviation, RandomTokens, Selector
 
 
@@ -30,19 +30,19 @@ def row(schedule: Schedule, select: Selector | None = None) -> Method:
 
 @given(st.floats(0, 1), st.floats(0.01, 1), st.integers(2, 40))
 def test_shares_fall_from_at_most_one_and_their_mean_is_the_budget(spread: float, budget: float, layers: int) -> None:
-    shares = [Narrowing(spread).share(layer, layers, budget) for layer in range(layers)]
+    shares = [ProgressivePruning(spread).share(layer, layers, budget) for layer in range(layers)]
     assert sum(shares) / layers == pytest.approx(budget)
     assert all(-1e-9 <= later <= earlier + 1e-9 <= 1 + 1e-6 for earlier, later in pairwise(shares))
 
 
 def test_a_constant_width_is_flat(set_up: Stage) -> None:
-    flat, narrow = (set_up.prefill(row(schedule)) for schedule in (Flat(), Narrowing(spread=0)))
+    flat, narrow = (set_up.prefill(row(schedule)) for schedule in (Flat(), ProgressivePruning(spread=0)))
     assert torch.equal(flat.logits, narrow.logits)
     assert flat.report.charged == narrow.report.charged
 
 
 def test_layers_compute_ever_fewer_rows_of_the_best_scores(set_up: Stage) -> None:
-    ours = set_up.prefill(row(Narrowing(spread=0.8)))
+    ours = set_up.prefill(row(ProgressivePruning(spread=0.8)))
     prompt = ours.prompt
     candidates = set_up.selectable(prompt)
     assert ours.passed is not None
@@ -61,7 +61,7 @@ def test_layers_compute_ever_fewer_rows_of_the_best_scores(set_up: Stage) -> Non
 
 def test_by_deviation_those_stay_whose_keys_moved_most_in_the_layer_before(set_up: Stage) -> None:
     """CacheBlend's own filtering: two dense layers, then a ranking by each layer's deviation."""
-    ours = set_up.prefill(row(Narrowing(spread=0.6, by="deviation"), KeyDeviation(layer=1)))
+    ours = set_up.prefill(row(ProgressivePruning(spread=0.6, by="deviation"), KeyDeviation(layer=1)))
     prompt = ours.prompt
     candidates, fresh = set_up.selectable(prompt), set_up.fresh(prompt)
     counts = [round(0.3 * (1 + 0.6 * (1 - 2 * layer / 5)) * len(candidates)) for layer in range(6)]
@@ -110,10 +110,10 @@ def dense_prefix(set_up: Stage, kv: list[tuple[Tensor, Tensor]], prompt: Prompt)
 @pytest.mark.parametrize("spread", [-0.1, 1.5])
 def test_a_spread_outside_zero_to_one_is_refused(spread: float) -> None:
     with pytest.raises(InvalidArgument, match="spread"):
-        Narrowing(spread)
+        ProgressivePruning(spread)
 
 
 def test_all_of_it_is_all_of_it_everywhere(set_up: Stage) -> None:
-    ours = set_up.prefill(row(Narrowing(spread=1)), 1.0)
+    ours = set_up.prefill(row(ProgressivePruning(spread=1)), 1.0)
     full, _ = set_up.reader.stock(ours.prompt.token_ids)
     assert torch.allclose(ours.logits, full, atol=1e-4)

@@ -80,7 +80,7 @@ def test_value_shift_needs_an_encoder_that_stores_it() -> None:
 
 
 def test_the_product_is_attention_times_shift(stage, attended) -> None:
-    p = stage.passed(Method("pass-a", Fused().before, None))
+    p = stage.passed(Method("pass-a", Fused().base_encoding, None))
     chunks = p.prompt.chunks()
     shifts = {i: torch.rand(len(p.prompt.segments[i])) for i in chunks[:-1]}
     known = torch.cat([*shifts.values()])

@@ -15,7 +15,7 @@ _ROW = (
 
 
 def ingestion(
-    shape: speed.Shape = "qwen2.5-0.5b",
+    shape: speed.ModelShape = "qwen2.5-0.5b",
     chunks: Annotated[int, typer.Option("--n", min=2, metavar="N", help="Chunks.")] = 32,
     words: Annotated[int, typer.Option("--tokens", min=1, metavar="N", help="Tokens of each.")] = 256,
     repeats: speed.Repeats = 5,

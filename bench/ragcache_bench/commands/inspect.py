@@ -61,9 +61,9 @@ def inspect(
     model: Model = None,
     max_new_tokens: Tokens = 40,
     threads: Threads = None,
-    out: Annotated[
-        Path, typer.Option(metavar="FILE", help="HTML page to write; a .png goes beside it.")
-    ] = Path("inspect.html"),
+    out: Annotated[Path, typer.Option(metavar="FILE", help="HTML page to write; a .png goes beside it.")] = Path(
+        "inspect.html"
+    ),
     as_json: AsJson = False,
 ) -> None:
     """Show for one question which tokens reuse gets wrong in which layers, which a method mends, where attention goes.

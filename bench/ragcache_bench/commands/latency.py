@@ -17,7 +17,7 @@ _ROW = (
 
 
 def latency(
-    shape: speed.Shape = "qwen2.5-0.5b",
+    shape: speed.ModelShape = "qwen2.5-0.5b",
     context: Annotated[str, typer.Option(metavar="N,N", help="Context lengths in tokens.")] = "4096",
     chunk: Annotated[str, typer.Option(metavar="N,N", help="Tokens of each chunk.")] = "512",
     chunks: Annotated[

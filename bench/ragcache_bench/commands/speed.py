@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ragcache.model.reader import Reader
     from ragcache_bench.speed.peers import Peer
 
-Shape = Annotated[str, typer.Option(metavar="NAME", help="Sizes of a published model, or a checkpoint.")]
+ModelShape = Annotated[str, typer.Option(metavar="NAME", help="Sizes of a published model, or a checkpoint.")]
 Dtype = Annotated[str, typer.Option(metavar="DTYPE", help="float32, bfloat16 or float16.")]
 Device = Annotated[str, typer.Option(metavar="DEVICE", help="cuda or cpu; without it CUDA if there.")]
 Store = Annotated[str, typer.Option(metavar="WHERE", help="Where our KV is: memory, warm or cold files.")]

@@ -16,7 +16,7 @@ _ROW = (
 
 
 def throughput(
-    shape: speed.Shape = "qwen2.5-0.5b",
+    shape: speed.ModelShape = "qwen2.5-0.5b",
     questions: Annotated[int, typer.Option("--n", min=1, metavar="N", help="Questions at once.")] = 8,
     context: Annotated[int, typer.Option(metavar="N", help="Tokens of each question's chunks.")] = 2048,
     tokens: Annotated[str, typer.Option(metavar="N,N", help="Tokens of each answer; 1 is the first token alone.")] = (

@@ -14,7 +14,7 @@ _ROW = ("method", "recompute", "mean_ms", "p50_ms", "p95_ms", "speedup", "speedu
 
 
 def trace(
-    shape: speed.Shape = "qwen2.5-0.5b",
+    shape: speed.ModelShape = "qwen2.5-0.5b",
     questions: Annotated[int, typer.Option("--n", min=2, metavar="N", help="Questions.")] = 60,
     chunks: Annotated[int, typer.Option(min=1, metavar="N", help="Chunks of each.")] = 8,
     tokens: Annotated[int, typer.Option(min=1, metavar="N", help="Tokens of each chunk.")] = 256,

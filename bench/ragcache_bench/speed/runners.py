@@ -102,7 +102,7 @@ def own(engine: Engine, contender: Contender, store: str) -> Runner:
             drop_pages(Path(engine.index.path))
         with added() as most:
             ready = engine.prefill(turn.question, turn.chunks, method=row, recompute=contender.recompute)
-        passes = ready.passed.ledger.layer_passes / layers if ready.passed else 1.0
+        passes = ready.passed.flop_counter.layer_passes / layers if ready.passed else 1.0
         return Taken(ready.report.ms.first_token, ready.report, passes, *most)
 
     return Runner(row.name, contender.recompute, run, remembers=store == "memory")
@@ -125,7 +125,7 @@ def with_full(field: Sequence[Contender]) -> list[Contender]:
     return [Contender(methods.find("full")), *(one for one in field if one.method.name != "full")]
 
 
-def lined_up(engine: Engine, field: Sequence[Contender], store: str, peers: Sequence[Peer]) -> list[Runner]:
+def pack_sequences(engine: Engine, field: Sequence[Contender], store: str, peers: Sequence[Peer]) -> list[Runner]:
     """Everybody who takes turns: contenders, then peers."""
     return [*(own(engine, one, store) for one in field), *map(other, peers)]
 

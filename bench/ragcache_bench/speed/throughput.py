@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import Any
 
 from ragcache.engine.engine import Engine
-from ragcache.engine.load import Assembled
+from ragcache.engine.load import SharedContext
 from ragcache.index.chunks import Chunk
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
@@ -133,8 +133,8 @@ def _at_once(engine: Engine, pairs: Sequence[Pair], sampling: Sampling, how: Map
 
 def _difference(engine: Engine, pairs: Sequence[Pair], how: Mapping[str, Any]) -> float:
     """The largest one between any first token's logits at once and alone."""
-    shared: dict[Hashable, Assembled] = {}
-    at_once = engine.reader.together([partial(engine.prefill, *pair, shared=shared, **how) for pair in pairs])
+    shared: dict[Hashable, SharedContext] = {}
+    at_once = engine.reader.run_batch([partial(engine.prefill, *pair, shared=shared, **how) for pair in pairs])
     alone = [engine.prefill(*pair, **how) for pair in pairs]
     return max(float((a.logits - b.logits).abs().max()) for a, b in zip(at_once, alone, strict=True))
 

@@ -28,7 +28,7 @@ def sections(world: World, twin: bool) -> None:
 
 
 def pronouns(world: World, twin: bool) -> None:
-    """"The company" is the company named last; where kinds take turns, subjects of others come in between."""
+    """Say "the company" of the company named last; where kinds take turns, subjects of others come in between."""
     rng, stream = world.rng, world.stream()
     turns = []
     for kind in rng.sample(_KINDS, rng.choice((2, 2, 3)) if _interleaved(world) else 1):
