@@ -29,7 +29,8 @@ from ragcache_bench.tasks import KNOWN, TASKS
 
 from ragcache.attend import Scaled
 from ragcache.encode import Alone, Fused, InDocument, Prefixed, Sink
-from ragcache.methods import Method, find
+from ragcache.method import Method
+from ragcache.methods import find_method
 from ragcache.schedule import ProgressivePruning
 from ragcache.select import (
     Auxiliary,
@@ -79,7 +80,7 @@ STILL = (Alone(), Prefixed(), Fused(10), Fused(10, by="structure"), InDocument()
 def field(names: Sequence[str], budgets: Sequence[float], controls: Sequence[str]) -> Iterator[Contender]:
     """Controls, and at every budget the rows named, or else every line above; every encoding as it is, too."""
     yield from contenders(names, budgets, (0, 1, 2, 3, 4), controls)
-    rows = [find(name) for name in names]
+    rows = [find_method(name) for name in names]
     still = {row.encode.recipe: row.encode for row in rows if row.encode} if names else {e.recipe: e for e in STILL}
     if 0 not in budgets:
         yield from (Contender(Method(f"{recipe}, as it is", encoder)) for recipe, encoder in still.items())

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ragcache import methods
 from ragcache.encode import Encoder
+from ragcache.engine.answer import Answer
 from ragcache.engine.engine import Engine
 from ragcache.engine.parsed_prompt import Message
 from ragcache.engine.stream import Stream
@@ -22,11 +23,11 @@ from ragcache.index.index import Index
 from ragcache.index.ingestion import Ingestion, Progress, listed, silent
 from ragcache.index.opening import check_retrieval, given_reader, resolve
 from ragcache.index.settings import nothing_in, stats
-from ragcache.methods import Method
+from ragcache.method import Method
 from ragcache.model import notice
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
-from ragcache.report import Answer, IngestPlan, IngestReport
+from ragcache.report import IngestPlan, IngestReport
 from ragcache.retrieve import TextEmbedder, Vectors
 from ragcache.retrieve.given import AnyEmbedder, AnySplitter
 
@@ -228,7 +229,7 @@ class RagCache:
         InvalidArgument
             If the question is blank, or a value is out of range.
         """
-        row = methods.find(method or self.method)
+        row = methods.find_method(method or self.method)
         chunks, taken = self._retrieve(question, top_k, row, history)
         answer = self.engine.answer(
             question, chunks, method=method, recompute=recompute, sampling=sampling, history=history, compare=compare
@@ -247,7 +248,7 @@ class RagCache:
         history: Sequence[Message] = (),
     ) -> Stream:
         """The same, piece by piece: iterate for the text, then read `.answer`."""
-        row = methods.find(method or self.method)
+        row = methods.find_method(method or self.method)
         chunks, taken = self._retrieve(question, top_k, row, history)
         stream = self.engine.stream(
             question, chunks, method=method, recompute=recompute, sampling=sampling, history=history
@@ -381,7 +382,7 @@ class RagCache:
         return chunks, (time.perf_counter() - began) * 1e3
 
     def _encoders(self, names: Sequence[str | Method] | None) -> list[Encoder]:
-        rows = [methods.find(name) for name in names or [self.method]]
+        rows = [methods.find_method(name) for name in names or [self.method]]
         return [row.encode for row in rows if row.encode is not None]
 
     def _ingestion(self, chunk_tokens: int | None, progress: Progress | None) -> Ingestion:

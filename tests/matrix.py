@@ -15,15 +15,15 @@ from torch import Tensor
 from twin import _masks
 
 from ragcache.encode import Encoder
+from ragcache.engine.answer import Answer
 from ragcache.engine.engine import Engine
 from ragcache.engine.stream import Prefilled
 from ragcache.errors import InvalidArgument
 from ragcache.index.chunks import Chunk
 from ragcache.index.index import Index
-from ragcache.methods import Method
+from ragcache.method import Method
 from ragcache.model.decode import Sampling
 from ragcache.prompt import Prompt
-from ragcache.report import Answer
 from ragcache.store import LocalStore
 
 LAYERS = 4

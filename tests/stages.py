@@ -13,7 +13,7 @@ from torch import Tensor
 from ragcache.engine.engine import Engine
 from ragcache.engine.stream import Prefilled
 from ragcache.index.chunks import Chunk
-from ragcache.methods import Method
+from ragcache.method import Method
 from ragcache.model.reader import Reader
 from ragcache.prompt import Prompt
 

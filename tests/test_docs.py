@@ -9,11 +9,12 @@ import pytest
 from conftest import byte_tokenizer, tiny_model
 from staged import QUESTION, TEXTS, make
 
+from ragcache.engine.answer import Answer
 from ragcache.engine.parsed_prompt import Message
 from ragcache.index.settings import settings_of
-from ragcache.methods import METHODS, Method
+from ragcache.method import Method
+from ragcache.methods import METHODS
 from ragcache.model.reader import Reader
-from ragcache.report import Answer
 from ragcache.retrieve.discover import DEFAULT_EXCLUDES, IGNORE_FILES
 from ragcache.retrieve.formats import SUPPORTED
 

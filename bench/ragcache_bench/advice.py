@@ -8,7 +8,7 @@ from typing import Any
 from ragcache import methods
 from ragcache.encode import Alone
 from ragcache.errors import ingest
-from ragcache.methods import Method
+from ragcache.method import Method
 from ragcache.rag import RagCache
 from ragcache_bench.contenders import Contender, contenders
 from ragcache_bench.recommend import SAFE, Recommendation, recommend
@@ -109,7 +109,7 @@ def line_up(
         If a name is no row, or a budget no share.
     """
     own, held = rag.engine.method, set(rag.index.catalog.recipes())
-    rows = {row.name: row for row in [methods.find("full"), own, *map(methods.find, [*CONTROLS, *names])]}
+    rows = {row.name: row for row in [methods.find_method("full"), own, *map(methods.find_method, [*CONTROLS, *names])]}
     lacking = [row for row in rows.values() if row.encode is not None and row.encode.recipe not in held]
     wanted = {*CONTROLS, *(names if named else ())}
     made = [row for row in lacking if lendable(row) and row.name in wanted]

@@ -11,13 +11,15 @@ from pathlib import Path
 from torch import Tensor
 
 from ragcache.encode import Encoder
+from ragcache.engine.answer import Answer
 from ragcache.engine.engine import Engine
 from ragcache.index.chunks import Chunk
 from ragcache.index.index import Index
-from ragcache.methods import Method, find
+from ragcache.method import Method
+from ragcache.methods import find_method
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
-from ragcache.report import Answer, CacheReport
+from ragcache.report import CacheReport
 from ragcache.retrieve import Embedder
 from ragcache.store import LocalStore
 from ragcache_bench.company import Kind, company, documents
@@ -152,7 +154,7 @@ def ask(
 
     turns = dict(asked.turns)
     full = next((key for key, who in asked.turns if who.method.name == "full"), "")
-    turns.setdefault(full, Contender(find("full")))
+    turns.setdefault(full, Contender(find_method("full")))
     heard: dict[str, Heard] = {}
     if together:
         heard[full] = answer(turns[full], ())

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from ragcache import methods
 from ragcache.encode import Alone
-from ragcache.methods import Method
+from ragcache.method import Method
 from ragcache.select import FirstTokens, RandomTokens
 from ragcache_bench.references import EVIDENCE, TRUE_DEVIATION, Told
 from ragcache_bench.tasks import Example
@@ -95,7 +95,7 @@ def in_turn(field: Sequence[Contender], number: int) -> list[Contender]:
 
 
 def _row(name: str | Method) -> Method:
-    return EXTRA[name] if isinstance(name, str) and name in EXTRA else methods.find(name)
+    return EXTRA[name] if isinstance(name, str) and name in EXTRA else methods.find_method(name)
 
 
 def _seeded(row: Method, budget: float, seeds: Sequence[int]) -> Iterator[Contender]:

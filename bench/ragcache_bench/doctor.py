@@ -163,7 +163,7 @@ def check_full_recompute(reader: Reader) -> FullRecompute:
 
 def ladder(reader: Reader) -> list[Rung]:
     """The default first, then from no reuse to raw KV to fused KV, over two small documents."""
-    default = methods.find(methods.DEFAULT_METHOD)
+    default = methods.find_method(methods.DEFAULT_METHOD)
     ways: dict[str, tuple[str, float | None]] = {
         f"the default, {default.name}": (default.name, None),
         "no reuse, in two steps": ("", None),

@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from ragcache.errors import InvalidArgument
-from ragcache.methods import Method
+from ragcache.method import Method
 
 Settings = Mapping[str, Any]
 CANDIDATES = 8

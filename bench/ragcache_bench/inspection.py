@@ -7,12 +7,14 @@ import torch
 from torch import Tensor
 
 from ragcache.encode import Encoder
+from ragcache.engine.answer import Answer
 from ragcache.engine.engine import Engine
 from ragcache.engine.stream import Prefilled
 from ragcache.errors import InvalidArgument
 from ragcache.index.chunks import Chunk
 from ragcache.index.index import Index
-from ragcache.methods import METHODS, Method, find
+from ragcache.method import Method
+from ragcache.methods import METHODS, find_method
 from ragcache.model.buffer import KVBuffer
 from ragcache.model.decode import Sampling
 from ragcache.model.deviation import moved
@@ -20,7 +22,6 @@ from ragcache.model.plan import ForwardPlan, Positions, ScoreSink, Slots
 from ragcache.model.prefill_context import PrefillContext
 from ragcache.model.reader import Reader
 from ragcache.prompt import Prompt
-from ragcache.report import Answer
 from ragcache.retrieve import Embedder
 from ragcache_bench.asking import Asked, Job, Progress, filled, silent
 from ragcache_bench.contenders import Contender
@@ -136,7 +137,7 @@ def inspect(
     PromptTooLong
         If the prompt and the answer do not fit the model.
     """
-    rows = [(find(method), recompute), *((find(one), share) for one, share in others)]
+    rows = [(find_method(method), recompute), *((find_method(one), share) for one, share in others)]
     for row, _ in rows:
         encoder_of(row)  # before anything is computed
     work = _Work(Engine(reader, index), question, chunks, rows[0][0], sampling or Sampling())
@@ -190,7 +191,7 @@ def of_example(
     progress : callable
         Told what is being done.
     """
-    rows = [METHODS["naive"], find(method), *(find(one) for one, _ in others)]
+    rows = [METHODS["naive"], find_method(method), *(find_method(one) for one, _ in others)]
     turns = tuple((row.name, Contender(row)) for row in rows)
     whole = (example, *(one for one in pool if one.id != example.id))
     job = Job(example.task, whole, (Asked(example, turns),), sampling or Sampling())

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ragcache.encode import Alone
-from ragcache.methods import Method
+from ragcache.method import Method
 from ragcache.model.deviation import moved
 from ragcache.model.plan import ForwardPlan, Positions, Slots, layer_index
 from ragcache.model.prefill_context import PrefillContext

@@ -10,7 +10,7 @@ from ragcache import methods
 from ragcache.errors import InvalidArgument
 from ragcache.index.chunks import Chunk
 from ragcache.index.settings import nothing_in
-from ragcache.methods import Method
+from ragcache.method import Method
 from ragcache.model.decode import Sampling
 from ragcache.rag import RagCache
 from ragcache_bench.advice import lendable
@@ -55,7 +55,7 @@ def read(file: Path) -> list[OwnQuestion]:
 def served(rag: RagCache, names: Sequence[str]) -> list[Method]:
     """Those of some rows that the index holds KV for, and those that need none."""
     made = rag.index.catalog.stats()["encodings"]
-    rows = [methods.find(name) for name in names]
+    rows = [methods.find_method(name) for name in names]
     return [row for row in rows if row.encode is None or row.encode.recipe in made]
 
 

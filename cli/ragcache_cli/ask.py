@@ -25,7 +25,7 @@ from ragcache_cli.terminal import note, say, say_json, short, table
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ragcache.report import Answer
+    from ragcache.engine.answer import Answer
 
 
 def ask(

@@ -12,8 +12,8 @@ from ragcache_cli.terminal import note, say, say_json
 
 if TYPE_CHECKING:
     from ragcache.bundled import CorpusQuestion
+    from ragcache.engine.answer import Answer
     from ragcache.rag import RagCache
-    from ragcache.report import Answer
 
 #: Ids in the bundled questions, some of those it gets right (how many those are: docs/benchmarks/corpus-reader.json);
 #: q151 and later are two-hop, q004, q009 and q158 are phrased as training never was.

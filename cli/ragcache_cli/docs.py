@@ -6,7 +6,8 @@ from typing import Any
 
 import typer
 
-from ragcache.methods import AXES, METHODS
+from ragcache.method import AXES
+from ragcache.methods import METHODS
 from ragcache_cli import methods_page
 from ragcache_cli.main import app
 

@@ -171,9 +171,9 @@ def opened(index: Path, *, methods: Sequence[str] | None, new: Path | None = Non
 
 def _announcer(rag: "RagCache", methods: Sequence[str] | None) -> Callable[[str], None]:
     """Prints the plan once, at the first chunk that has to be encoded, if chunks will be fused with others."""
-    from ragcache.methods import find
+    from ragcache.methods import find_method
 
-    encoders = [find(name).encode for name in methods or [rag.method]]
+    encoders = [find_method(name).encode for name in methods or [rag.method]]
     waiting = any(encoder is not None and encoder.base_encoding is not None for encoder in encoders)
 
     def announce(stage: str) -> None:

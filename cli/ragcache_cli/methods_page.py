@@ -7,7 +7,8 @@ from dataclasses import fields, is_dataclass
 from itertools import takewhile
 from typing import Any
 
-from ragcache.methods import AXES, METHODS, Method
+from ragcache.method import AXES, Method
+from ragcache.methods import METHODS
 
 _HEAD = """# Methods
 

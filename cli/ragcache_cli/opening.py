@@ -23,7 +23,7 @@ def open_index(index: Path, *, create: bool = False, **how: Any) -> "RagCache":
 
 def check_methods(names: list[str] | None) -> None:
     """Refuse a name that no row of the table has."""
-    from ragcache.methods import find
+    from ragcache.methods import find_method
 
     for name in names or ():
-        find(name)
+        find_method(name)

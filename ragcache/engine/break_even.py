@@ -10,7 +10,7 @@ from typing import Self
 import torch
 
 from ragcache.index.index import Index
-from ragcache.methods import Method
+from ragcache.method import Method
 from ragcache.model.reader import Reader
 
 _SETTING = "break_even"  # by machine and method

@@ -7,7 +7,7 @@ from statistics import median
 from ragcache.engine.break_even import BreakEven
 from ragcache.engine.engine import Engine
 from ragcache.index.chunks import Chunk
-from ragcache.methods import Method
+from ragcache.method import Method
 
 _QUESTION = "Which of these notes says when, by whom and why it was decided?"
 _MOST, _MOST_TOKENS = 16, 8192  # chunks, and tokens of them: full prefill reads them too, several times

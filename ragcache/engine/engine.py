@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ragcache import methods
+from ragcache.engine.answer import Answer, compare_answers
 from ragcache.engine.break_even import BreakEven
 from ragcache.engine.load import ContextLoader, SharedContext, SharedRecompute
 from ragcache.engine.parsed_prompt import Message, ParsedPrompt, build_chat
@@ -19,14 +20,15 @@ from ragcache.errors import InvalidArgument, PromptTooLong
 from ragcache.index.chunks import Chunk
 from ragcache.index.index import Index
 from ragcache.index.settings import check_encoding
-from ragcache.methods import DEFAULT_METHOD, Method
+from ragcache.method import Method
+from ragcache.methods import DEFAULT_METHOD
 from ragcache.model.cost import FlopCounter, ModelDims
 from ragcache.model.decode import Sampling, Step
 from ragcache.model.plan import Slots
 from ragcache.model.prefill_context import PrefillContext
 from ragcache.model.reader import Reader
 from ragcache.prompt import Frame, Prompt
-from ragcache.report import Answer, Comparison, Timings
+from ragcache.report import Timings
 from ragcache.select import Selector
 
 _BLANK = "the question is blank; ask something"
@@ -48,7 +50,7 @@ class Engine:
     def __init__(self, reader: Reader, index: Index, method: str | Method = DEFAULT_METHOD) -> None:
         self.reader = reader
         self.index = index
-        self.method = methods.find(method)
+        self.method = methods.find_method(method)
         self._dims = ModelDims.of(reader)
         self._parser = PromptParser(index)
 
@@ -97,7 +99,7 @@ class Engine:
             return answer
         ask(method="full")  # a warm-up, as the answer was one
         again, full = ask(method=method, recompute=recompute), ask(method="full").answer
-        return replace(answer, comparison=Comparison.of(answer, again.report, full))
+        return replace(answer, comparison=compare_answers(answer, again.report, full))
 
     def answers(
         self,
@@ -228,7 +230,7 @@ class Engine:
     ) -> Stream:
         """A prompt's continuation, which answers the question named, or else whatever its last words are."""
         began = time.perf_counter()
-        self.check_encoding(methods.find(method or self.method))
+        self.check_encoding(methods.find_method(method or self.method))
         written = self._parser.parse(prompt)
         chunks, taken = written.chunks, (time.perf_counter() - began) * 1e3
         method, notes = self._worthwhile(method, recompute, chunks)
@@ -264,7 +266,7 @@ class Engine:
 
         Contexts are taken from `shared`, and left there for the next question over them. The report has `notes` on it.
         """
-        row = methods.find(method or self.method)
+        row = methods.find_method(method or self.method)
         budget = row.budget(recompute)
         if written is None and not question.strip():
             raise InvalidArgument(_BLANK)

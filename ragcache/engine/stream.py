@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ragcache.index.chunks import Chunk, source_of
+from ragcache.engine.answer import Answer, Source
+from ragcache.index.chunks import Chunk
 from ragcache.model import notice
 from ragcache.model.decode import Sampling, Step, decode, pieces
 from ragcache.model.prefill_context import PrefillContext
 from ragcache.model.reader import Reader
 from ragcache.prompt import Prompt
-from ragcache.report import Answer, CacheReport
+from ragcache.report import CacheReport
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +161,7 @@ class Stream:
         """The whole answer; reads the rest of the stream first."""
         for _ in self:
             pass
-        sources = tuple(source_of(chunk, self._question) for chunk in self._chunks)
+        sources = tuple(Source.of(chunk, self._question) for chunk in self._chunks)
         return Answer(
             text="".join(self._text).strip(),
             question=self._question,

@@ -3,10 +3,9 @@
 import hashlib
 from dataclasses import dataclass
 
-from ragcache.index.places import Mark, find_excerpt, mark_at, marks_within
 from ragcache.model.buffer import ChunkKV
 from ragcache.prompt import Segment
-from ragcache.report import Source
+from ragcache.retrieve.places import Mark, mark_at, marks_within
 from ragcache.store import CALLED, ChunkRow, DocumentRow
 
 MARKS = "marks"  # in a document's metadata: where its pages and headings begin, as lists of `Mark`'s fields
@@ -47,13 +46,6 @@ def chunk_of(row: ChunkRow, document: DocumentRow) -> Chunk:
     source = document.metadata.get(CALLED) or document.source
     marks = marks_within(document.metadata.get(MARKS, ()), row.start, row.end)
     return Chunk(row.id, source, row.text, Segment(row.token_ids, row.text, row.id), marks=marks)
-
-
-def source_of(chunk: Chunk, question: str) -> Source:
-    """What an answer to a question says of a chunk that it was given."""
-    offset, excerpt = find_excerpt(chunk.text, question)
-    place = mark_at(chunk.marks, offset)
-    return Source(chunk.id, chunk.source, chunk.text, chunk.score, place.page, place.heading, excerpt)
 
 
 def document_id(source: str) -> str:

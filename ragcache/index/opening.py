@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from ragcache.errors import IndexMismatch, InvalidArgument, ingest
 from ragcache.index.settings import check_encoding, no_index, settings_of
-from ragcache.methods import DEFAULT_METHOD, Method, find
+from ragcache.method import Method
+from ragcache.methods import DEFAULT_METHOD, find_method
 from ragcache.model.checkpoint import BUNDLED, SMOLLM2, check_device, check_dtype, check_model
 from ragcache.retrieve import DEFAULT_EMBEDDER, Embedder, GivenEmbedder, TextEmbedder, check_embedder, find_standing
 from ragcache.retrieve.given import AnyEmbedder, AnySplitter, splitter_name, splitting
@@ -113,7 +114,7 @@ def resolve(
     known = settings_of(path)
     if not known and not create:
         raise no_index(path)
-    chosen = find(method or known.get("method") or DEFAULT_METHOD)
+    chosen = find_method(method or known.get("method") or DEFAULT_METHOD)
     name = model or known.get("name") or BUNDLED
     check_device(device)
     if isinstance(name, str):
@@ -178,7 +179,7 @@ def check_question(
     known = settings_of(path)
     if not known:
         raise no_index(path)
-    row = find(method or known.get("method") or DEFAULT_METHOD)
+    row = find_method(method or known.get("method") or DEFAULT_METHOD)
     row.budget(recompute)
     check_retrieval("?" if question is None else question, TOP_K if top_k is None else top_k)
     with closing(Catalog(path / "catalog.sqlite")) as catalog:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ragcache.errors import EmptyIndex, IndexFormat, MissingEncoding, ingest
-from ragcache.methods import Method
+from ragcache.method import Method
 from ragcache.store import Catalog
 
 

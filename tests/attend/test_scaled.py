@@ -13,7 +13,7 @@ from ragcache.attend import Scaled
 from ragcache.encode import Alone, Encoder, Prefixed
 from ragcache.errors import InvalidArgument
 from ragcache.layout import Layout, Overlapped, Retrieved
-from ragcache.methods import Method
+from ragcache.method import Method
 from ragcache.model.plan import Slots
 from ragcache.model.prefill_context import PrefillContext
 from ragcache.select import KeyDeviation, RandomTokens, Selector

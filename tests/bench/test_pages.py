@@ -15,7 +15,7 @@ from ragcache_bench.tasks.example import paged
 from ragcache.bundled import corpus_path
 from ragcache.encode import Alone, Encoder, Fused, InDocument
 from ragcache.errors import InvalidArgument
-from ragcache.methods import Method
+from ragcache.method import Method
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 

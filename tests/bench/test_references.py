@@ -4,11 +4,11 @@ from ragcache_bench.contenders import EXTRA, Contender, contenders
 from ragcache_bench.references import EVIDENCE, TRUE_DEVIATION, TrueDeviation
 from ragcache_bench.tasks import Example
 
+from ragcache.engine.answer import Answer
 from ragcache.engine.engine import Engine
 from ragcache.index.index import Index
-from ragcache.methods import Method
+from ragcache.method import Method
 from ragcache.model.prefill_context import PrefillContext
-from ragcache.report import Answer
 from ragcache.select import Everything
 
 TEXTS = ("This page is about Tide.", "It is based in Oslo.", "The cafeteria opens at nine.")

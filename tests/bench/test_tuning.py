@@ -15,7 +15,8 @@ from ragcache_cli.main import app
 from typer.testing import CliRunner, Result
 
 from ragcache.errors import InvalidArgument
-from ragcache.methods import METHODS, Method
+from ragcache.method import Method
+from ragcache.methods import METHODS
 from ragcache.rag import RagCache
 from ragcache.select import KeyDeviation, QuestionAttention
 

@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 import torch
 from conftest import tiny_reader
-from encode.shelves import TIDE, assert_same, dense, opened, put, stored
+from encode.contexts import TIDE, assert_same, dense, opened, put, stored
 
 from ragcache.encode import Fused, Prefixed
 from ragcache.encode.fused import VALUE_SHIFT
 from ragcache.engine.engine import Engine
 from ragcache.errors import InvalidArgument
 from ragcache.index.index import Index
-from ragcache.methods import METHODS, Method
+from ragcache.method import Method
+from ragcache.methods import METHODS
 from ragcache.model.reader import Reader
 from ragcache.store import Int8
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import tiny_reader
-from encode.shelves import MILL, TIDE, WINDOW, assert_same, dense, opened, put, stored
+from encode.contexts import MILL, TIDE, WINDOW, assert_same, dense, opened, put, stored
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +15,7 @@ from ragcache.encode.in_document import nearest
 from ragcache.engine.engine import Engine
 from ragcache.errors import InvalidArgument
 from ragcache.index.index import Index
-from ragcache.methods import Method
+from ragcache.method import Method
 from ragcache.model.reader import Reader
 from ragcache.prompt import Segment
 

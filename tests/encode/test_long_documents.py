@@ -9,7 +9,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from encode.shelves import put
+from encode.contexts import put
 
 from ragcache.encode import Encoder, Fused, InDocument
 from ragcache.index.index import Index

@@ -30,8 +30,8 @@ from ragcache import Message, RagCache
 from ragcache.engine.stream import Stream
 from ragcache.errors import InvalidArgument
 from ragcache.index.chunks import Chunk
-from ragcache.index.places import Mark
 from ragcache.prompt import BEFORE_CHUNKS, BEFORE_QUESTION, SYSTEM, Segment
+from ragcache.retrieve.places import Mark
 
 SAID = BEFORE_CHUNKS + "{notes}\n\n" + BEFORE_QUESTION + "{question}"
 ASK = ChatPromptTemplate([("system", SYSTEM), ("human", SAID)])

@@ -37,8 +37,8 @@ from ragcache.engine.prompt_parser import PromptParser
 from ragcache.engine.stream import Stream
 from ragcache.errors import InvalidArgument
 from ragcache.index.chunks import Chunk
-from ragcache.index.places import Mark
 from ragcache.prompt import Segment
+from ragcache.retrieve.places import Mark
 
 TOP = 4
 #: Response mode to how many prompts it makes of TOP nodes, and how many chunks are verbatim in each.

@@ -16,7 +16,7 @@ from ragcache.encode import Alone, Fused, Prefixed
 from ragcache.errors import InvalidArgument
 from ragcache.layout import BestLast, Overlapped
 from ragcache.layout.overlapped import overlapped
-from ragcache.methods import Method
+from ragcache.method import Method
 from ragcache.prompt import Prompt, Segment
 from ragcache.select import QuestionAttention, RandomTokens, ValueShift
 

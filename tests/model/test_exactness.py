@@ -12,7 +12,8 @@ from transformers import DynamicCache
 from ragcache.encode import Fused
 from ragcache.engine.engine import Engine
 from ragcache.index.index import Index
-from ragcache.methods import METHODS, Method
+from ragcache.method import Method
+from ragcache.methods import METHODS
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 from ragcache.select import QuestionAttention

@@ -8,7 +8,7 @@ import pytest
 import torch
 from cli.conftest import write_pages
 from conftest import byte_tokenizer, tiny_model
-from model.test_gate import REFUSED, built
+from model.test_compatibility import REFUSED, built
 from ragcache_cli.main import app
 from typer.testing import CliRunner, Result
 

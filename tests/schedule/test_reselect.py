@@ -11,7 +11,8 @@ from torch import Tensor
 from ragcache.encode import Activations, Alone, Prefixed
 from ragcache.encode.fused import Fused
 from ragcache.errors import InvalidArgument
-from ragcache.methods import METHODS, Method
+from ragcache.method import Method
+from ragcache.methods import METHODS
 from ragcache.prompt import Prompt
 from ragcache.schedule import Reselect
 from ragcache.select import RandomTokens

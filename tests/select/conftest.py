@@ -15,7 +15,8 @@ from twin import stale_kv
 
 from ragcache.engine.engine import Engine
 from ragcache.index.chunks import Chunk
-from ragcache.methods import METHODS, Method
+from ragcache.method import Method
+from ragcache.methods import METHODS
 from ragcache.model.buffer import ChunkKV
 from ragcache.model.cost import FlopCounter, ModelDims
 from ragcache.model.prefill_context import PrefillContext

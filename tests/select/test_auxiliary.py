@@ -14,7 +14,8 @@ from staged import QUESTION, TEXTS
 from ragcache.bundled import reader_path
 from ragcache.encode import Prefixed
 from ragcache.errors import InvalidArgument, PromptTooLong, UnsupportedModel
-from ragcache.methods import METHODS, Method
+from ragcache.method import Method
+from ragcache.methods import METHODS
 from ragcache.model.cost import ModelDims
 from ragcache.model.reader import Reader
 from ragcache.prompt import CHUNK_END, Segment, Template

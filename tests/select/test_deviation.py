@@ -8,7 +8,8 @@ from twin import stale_kv
 
 from ragcache.encode import Fused
 from ragcache.errors import InvalidArgument
-from ragcache.methods import METHODS, Method
+from ragcache.method import Method
+from ragcache.methods import METHODS
 from ragcache.select import KeyDeviation, Product, QuestionAttention, ValueShift
 
 

@@ -38,7 +38,7 @@ def admit(
     control : Bench, optional
         Asks a second reader, trained half on chunks that see only themselves.
     """
-    field = [*contenders(_PLAIN, (rule.random_share,), seeds, controls=()), Contender(methods.find("epic"), 1.0)]
+    field = [*contenders(_PLAIN, (rule.random_share,), seeds, controls=()), Contender(methods.find_method("epic"), 1.0)]
     records = _answers(bench, tasks, field)
     measured = {name: {method: _scores(of, method) for method in _PLAIN} for name, of in records.items()}
     losing = [name for name, scores in measured.items() if _lost(scores) >= rule.loss - 1e-9]

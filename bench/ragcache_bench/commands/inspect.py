@@ -12,7 +12,7 @@ from ragcache_cli.terminal import note, progress, say_json, table
 from ragcache_bench.commands.options import Seed, Threads, Tokens, TopK, known, split, use_threads
 
 if TYPE_CHECKING:
-    from ragcache.methods import Method
+    from ragcache.method import Method
     from ragcache.model.decode import Sampling
     from ragcache_bench.inspection import Inspection
 
@@ -73,7 +73,7 @@ def inspect(
     under full prefill and under the method. It loads nothing.
     """
     from ragcache.errors import InvalidArgument
-    from ragcache.methods import find, methods
+    from ragcache.methods import find_method, list_methods
     from ragcache.model.decode import Sampling
     from ragcache_bench import report
     from ragcache_bench.inspection import encoder_of
@@ -83,8 +83,8 @@ def inspect(
     if (question is None) == (task is None):
         raise InvalidArgument("name either a question in quotes or a --task, for example --task sections --number 3")
     report.check_plotting()
-    row = find(method or _OF_TASKS) if method or task else None
-    named = [find(name) for name in (split(others) if others else methods())]
+    row = find_method(method or _OF_TASKS) if method or task else None
+    named = [find_method(name) for name in (split(others) if others else list_methods())]
     if row is not None:  # before minutes are spent on loading a model
         encoder_of(row)
         row.budget(recompute)
@@ -131,7 +131,7 @@ def _of_index(question: str, index: Path, model: str | None, top_k: int | None, 
 def _of_task(task: str, number: int, seed: int, pool: int, model: str | None, lens: Lens) -> _Seen:
     """A benchmark's question, over its own chunks in a temporary index."""
     from ragcache.errors import InvalidArgument
-    from ragcache.methods import find
+    from ragcache.methods import find_method
     from ragcache.model.loading import BUNDLED, load_reader
     from ragcache_bench import report
     from ragcache_bench.inspection import of_example
@@ -141,7 +141,7 @@ def _of_task(task: str, number: int, seed: int, pool: int, model: str | None, le
     if number >= len(examples):
         raise InvalidArgument(f"task {task!r} has {len(examples)} questions; --number {number} is none of them")
     example = examples[number]
-    method = lens.method or find(_OF_TASKS)
+    method = lens.method or find_method(_OF_TASKS)
     company = [example, *(one for one in examples if one is not example)][:pool]
     reader = load_reader(model or BUNDLED)
     with progress(fold=True) as shown:

@@ -51,7 +51,7 @@ def sweep(
     by what the tasks say of themselves, or by --admission. The page loads nothing and names the command that made its
     figures. A run that was interrupted resumes; --from draws a result again without one.
     """
-    from ragcache.methods import methods
+    from ragcache.methods import list_methods
     from ragcache_bench import report
     from ragcache_bench.pages import sweep as page
     from ragcache_bench.pages.points import COSTS
@@ -60,9 +60,16 @@ def sweep(
     verdicts = _verdicts(admission) if admission else None  # a mistyped name is to show before the run
     if result is None:
         setup = Setup(
-            split(names) if names else list(methods()), numbers(budgets, float), tuple(range(random_seeds)), n, model,
-            dtype, max_new_tokens, threads, out,
-        )  # fmt: skip
+            split(names) if names else list(list_methods()),
+            numbers(budgets, float),
+            tuple(range(random_seeds)),
+            n,
+            model,
+            dtype,
+            max_new_tokens,
+            threads,
+            out,
+        )
         on_tasks(setup, chosen_tasks(tasks, data or []), seed, workers)
     found = _pooled(report.read(result or out), verdicts)
     report.write(out, found, picture=found.pooled or found.rows, costs=list(COSTS))

@@ -49,7 +49,7 @@ def tune(
     encoder are no part of it: its KV is made by `ingest`. The held-out half decides nothing; its interval says whether
     what was chosen is surely better than the row as it is. A run that was interrupted resumes.
     """
-    from ragcache.methods import find
+    from ragcache.methods import find_method
     from ragcache.rag import RagCache
     from ragcache_bench import grid as grids
     from ragcache_bench import report, tuning
@@ -57,7 +57,7 @@ def tune(
     from ragcache_bench.records import Journal
 
     known(by, {"score": by, "agreement": by})
-    rows = [find(name) for name in dict.fromkeys(split(names))]
+    rows = [find_method(name) for name in dict.fromkeys(split(names))]
     field = grids.candidates(rows, grids.parse(grid) if grid else None, candidates, seed)
     parts = tuning.halves(own.read(questions), seed)
     use_threads(threads)

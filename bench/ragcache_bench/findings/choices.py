@@ -6,7 +6,8 @@ from statistics import fmean
 from typing import Any
 
 from ragcache.encode import Activations, Alone, Encoder, Fused, Prefixed
-from ragcache.methods import METHODS, Method
+from ragcache.method import Method
+from ragcache.methods import METHODS
 from ragcache.select import Grouped, QuestionAttention, RandomTokens, Selector
 from ragcache_bench.contenders import Contender
 from ragcache_bench.findings.finding import Finding, Verdict, shown

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from ragcache.encode import Encoder, Fused, Prefixed
-from ragcache.methods import METHODS, Method
+from ragcache.method import Method
+from ragcache.methods import METHODS
 from ragcache.select import KeyDeviation, QuestionAttention, Selector
 from ragcache_bench.company import KINDS, Kind
 from ragcache_bench.contenders import Contender

@@ -122,7 +122,7 @@ def other(peer: Peer) -> Runner:
 
 def with_full(field: Sequence[Contender]) -> list[Contender]:
     """Full prefill first, which all are compared with."""
-    return [Contender(methods.find("full")), *(one for one in field if one.method.name != "full")]
+    return [Contender(methods.find_method("full")), *(one for one in field if one.method.name != "full")]
 
 
 def pack_sequences(engine: Engine, field: Sequence[Contender], store: str, peers: Sequence[Peer]) -> list[Runner]:

@@ -6,7 +6,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from ragcache.report import Answer, CacheReport, ChunkReport, Comparison, Source, Timings, Tokens
+from ragcache.engine.answer import Answer, Source
+from ragcache.report import CacheReport, ChunkReport, Comparison, Timings, Tokens
 
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>" onclick="y\' & \x00\u202e</details>'
 STATES = ("hit", "exact", "miss")

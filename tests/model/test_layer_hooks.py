@@ -8,7 +8,7 @@ from conftest import ARCHITECTURES
 from torch import Tensor
 
 from ragcache.model.cost import FlopCounter, ModelDims
-from ragcache.model.layer_hooks import borders
+from ragcache.model.layer_hooks import layer_hooks
 from ragcache.model.plan import ForwardPlan, Slots
 from ragcache.model.prefill_context import PrefillContext
 from ragcache.model.reader import Reader
@@ -74,5 +74,5 @@ def test_the_model_is_left_as_it_was_whatever_happens(reader: Reader) -> None:
 
 def test_a_plain_forward_has_no_hooks(reader: Reader) -> None:
     layers = reader.model.model.layers
-    with borders(layers, ForwardPlan(Slots(torch.arange(3)), 3)):
+    with layer_hooks(layers, ForwardPlan(Slots(torch.arange(3)), 3)):
         assert not any(layer._forward_pre_hooks or "forward" in vars(layer) for layer in layers)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ragcache.encode import Alone
 from ragcache.errors import InvalidArgument
-from ragcache.methods import Method
+from ragcache.method import Method
 from ragcache.prompt import Prompt
 from ragcache.schedule import Flat, ProgressivePruning, Schedule
 from ragcache.select import KeyDeviation, RandomTokens, Selector

@@ -13,7 +13,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 from ragcache.engine.engine import Engine
 from ragcache.errors import InvalidArgument, PromptTooLong, UnsupportedModel
 from ragcache.index.index import Index
-from ragcache.model import gate, rope
+from ragcache.model import compatibility, rope
 from ragcache.model.plan import ForwardPlan, Positions, Slots
 from ragcache.model.reader import Reader
 
@@ -131,7 +131,7 @@ def test_length_dependent_rope_is_exact_up_to_its_limit_and_refused_beyond(
 def test_the_probe_itself_sees_frequencies_change_beyond_the_limit(name: str, changes: dict[str, Any]) -> None:
     reader = tiny_reader(name, **changes)
     with pytest.raises(UnsupportedModel, match="frequencies may depend on the prompt's length"):
-        rope.probe(reader._record, gate.rotary_frequencies(reader.model), limit=600, tolerance=2e-3)
+        rope.probe(reader._record, compatibility.rotary_frequencies(reader.model), limit=600, tolerance=2e-3)
 
 
 def test_a_model_handed_over_after_a_long_prompt_is_probed_all_the_same() -> None:
@@ -181,13 +181,13 @@ def test_a_saved_folder_loads_in_the_asked_dtype_with_fp32_frequencies(
 ) -> None:
     reader = Reader.load(str(saved(tmp_path / "model")), dtype="bfloat16", device="cpu")
     assert reader.model.dtype == torch.bfloat16
-    assert {f.dtype for f in gate.rotary_frequencies(reader.model)} == {torch.float32}
+    assert {f.dtype for f in compatibility.rotary_frequencies(reader.model)} == {torch.float32}
     assert reader.rotator.layouts[0] == readers("llama").rotator.layouts[0]
 
 
 def test_the_probe_reads_ordinary_tokens_where_the_tokenizer_has_two(reader: Reader) -> None:
-    found = gate.probe_tokens(reader.model, reader.tokenizer)
+    found = compatibility.probe_tokens(reader.model, reader.tokenizer)
     assert reader.tokenizer.decode(found) == "th"
     assert not set(found) & set(reader.tokenizer.all_special_ids)
-    assert gate.probe_tokens(reader.model, lambda text, **_: {"input_ids": [3, 3]}) == (5, 7)
-    assert gate.probe_tokens(reader.model, lambda text, **_: {"input_ids": [3, 10**6]}) == (5, 7)
+    assert compatibility.probe_tokens(reader.model, lambda text, **_: {"input_ids": [3, 3]}) == (5, 7)
+    assert compatibility.probe_tokens(reader.model, lambda text, **_: {"input_ids": [3, 10**6]}) == (5, 7)

@@ -141,7 +141,7 @@ def test_encoding_resumes_where_it_was_killed(tmp_path: Path, reader: Reader, mo
 def test_an_ingestion_killed_in_a_process_is_finished_by_the_next(tmp_path: Path) -> None:
     script = textwrap.dedent(f"""
         import os, signal, sys
-        sys.path.insert(0, {str(Path(__file__).parent)!r})
+        sys.path.insert(0, {str(Path(__file__).parents[1])!r})
         import ragcache.index.index
         from conftest import tiny_reader
         from ragcache.encode import Alone

@@ -13,7 +13,8 @@ from ragcache.engine.engine import Engine
 from ragcache.errors import InvalidArgument, MissingEncoding, PromptTooLong, UnknownMethod
 from ragcache.index.chunks import Chunk
 from ragcache.index.index import Index
-from ragcache.methods import METHODS, Method
+from ragcache.method import Method
+from ragcache.methods import METHODS
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 from ragcache.select import QuestionAttention

@@ -16,7 +16,8 @@ from ragcache.engine.engine import Engine
 from ragcache.index.chunks import Chunk
 from ragcache.index.index import Index
 from ragcache.layout import Layout
-from ragcache.methods import METHODS, Method
+from ragcache.method import Method
+from ragcache.methods import METHODS
 from ragcache.model.prefill_context import PrefillContext
 from ragcache.model.reader import Reader
 from ragcache.prompt import Prompt, Segment, Template

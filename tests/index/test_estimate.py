@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from conftest import byte_tokenizer, tiny_model
-from encode.shelves import put
+from encode.contexts import put
 
 from ragcache import RagCache
 from ragcache.encode import Activations, Alone, Encoder, Fused, InDocument, Prefixed, Sink

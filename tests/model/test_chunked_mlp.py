@@ -8,7 +8,7 @@ import torch
 from conftest import ARCHITECTURES, SIZES, byte_tokenizer, tiny_reader
 from torch import Tensor
 
-from ragcache.model import tiles
+from ragcache.model import chunked_mlp
 from ragcache.model.plan import ForwardPlan, Positions, Slots
 from ragcache.model.reader import Reader
 
@@ -32,7 +32,7 @@ def test_tiles_give_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None
     reader = tiny_reader(name)
     down = next(m for n, m in reader.model.named_modules() if n.endswith("mlp.down_proj"))
     whole, seen = logits(reader), rows_of(down)
-    monkeypatch.setattr(tiles, "CHUNK_ROWS", 32)
+    monkeypatch.setattr(chunked_mlp, "CHUNK_ROWS", 32)
     assert torch.allclose(logits(reader), whole, atol=1e-5)
     assert seen == [25, 25, 25, 25]
     assert not any("forward" in vars(part) for part in reader.model.modules())
@@ -51,7 +51,7 @@ def test_requests_together_and_rows_that_leave_give_the_same(monkeypatch: pytest
         return reader.logits(TOKENS, Positions(slots), buffer, ForwardPlan(Slots(slots), len(TOKENS), prune=narrow))
 
     whole, left = logits(reader), narrowed()
-    monkeypatch.setattr(tiles, "CHUNK_ROWS", 32)
+    monkeypatch.setattr(chunked_mlp, "CHUNK_ROWS", 32)
     for found in reader.run_batch([lambda: logits(reader)] * 3):
         assert torch.allclose(found, whole, atol=1e-5)
     assert torch.allclose(narrowed(), left, atol=1e-5)
@@ -68,8 +68,8 @@ def test_a_part_that_is_given_more_than_rows_is_left_alone(how: dict[str, float]
 
     layer = torch.nn.Module()
     layer.mlp = Part()
-    rows = tiles.CHUNK_ROWS + 1
-    with tiles.tiled([layer], rows):
+    rows = chunked_mlp.CHUNK_ROWS + 1
+    with chunked_mlp.tiled([layer], rows):
         layer.mlp(torch.ones(rows, 2), **how)
         layer.mlp(torch.ones(1, rows, 2), torch.ones(1), **how)
     assert seen == [(rows, 2), (1, rows, 2)]
@@ -81,7 +81,7 @@ def test_experts_see_all_rows_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = {**SIZES, "num_local_experts": 4, "num_experts_per_tok": 2}
     reader = Reader(AutoModelForCausalLM.from_config(AutoConfig.for_model("mixtral", **sizes)), byte_tokenizer())
     seen = rows_of(reader.model.model.layers[0].mlp)
-    monkeypatch.setattr(tiles, "CHUNK_ROWS", 32)
+    monkeypatch.setattr(chunked_mlp, "CHUNK_ROWS", 32)
     logits(reader)
     assert seen == [len(TOKENS)]
 
@@ -103,7 +103,7 @@ def test_what_another_library_had_put_there_is_there_again(
         return result
 
     part.forward = wrapped
-    monkeypatch.setattr(tiles, "CHUNK_ROWS", 64)
+    monkeypatch.setattr(chunked_mlp, "CHUNK_ROWS", 64)
     if error is None:
         logits(reader)
     else:

@@ -12,7 +12,8 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 from transformers import PreTrainedModel
 from transformers.cache_utils import Cache
 
-from ragcache.methods import Method, methods
+from ragcache.method import Method
+from ragcache.methods import list_methods
 
 
 @dataclass(frozen=True)
@@ -97,14 +98,14 @@ def shares(row: Method) -> tuple[float | None, ...]:
 
 @pytest.mark.parametrize("case", ["hits", "hole"])
 @pytest.mark.parametrize("architecture", ["llama", "gemma3"])
-@pytest.mark.parametrize("row", methods().values(), ids=lambda row: row.name)
+@pytest.mark.parametrize("row", list_methods().values(), ids=lambda row: row.name)
 def test_charged_is_what_was_computed(
     stages: Callable[[str], Stage], monkeypatch: pytest.MonkeyPatch, row: Method, architecture: str, case: str
 ) -> None:
     one = stages(architecture)
     one.prefill(row, "hits")  # the system prefix is stored; an auxiliary model is loaded
     with counted(monkeypatch) as full:
-        one.prefill(methods()["full"], case)
+        one.prefill(list_methods()["full"], case)
     for share in shares(row):
         chunks = one.set(row, case)
         with counted(monkeypatch) as count:

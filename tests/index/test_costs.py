@@ -13,7 +13,7 @@ from transformers import AutoConfig
 from ragcache.model.cost import PAGE_TOKENS, gigabytes_per_1000_pages, kv_bytes_per_token
 from ragcache.model.reader import Reader
 
-PAGE = Path(__file__).parents[1] / "docs" / "costs.md"
+PAGE = Path(__file__).parents[2] / "docs" / "costs.md"
 #: What the checkpoints' own config.json say.
 CONFIGS: dict[str, tuple[str, dict[str, Any]]] = {
     "Qwen/Qwen2.5-0.5B-Instruct": (

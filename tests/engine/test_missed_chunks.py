@@ -7,7 +7,7 @@ import pytest
 import torch
 from conftest import tiny_reader
 
-from ragcache.engine.chunk_matcher import HEAD
+from ragcache.engine.chunk_matcher import PREFIX_CHARS
 from ragcache.engine.closest import Closest, explained
 from ragcache.engine.engine import Engine
 from ragcache.engine.prompt_parser import PromptParser
@@ -56,7 +56,7 @@ def bulleted(text: str, mark: str) -> str:
         (MILL[:40], "26%", "cut short behind its first 7 words"),
         (MILL[40:], "7", "its beginning is missing"),
         (MILL.replace("Thursdays", "Sundays").replace("mill", "old mill"), "", "some of its words are others"),
-        (f"He said: {TINY}", "100%", f"fewer than {HEAD} characters"),
+        (f"He said: {TINY}", "100%", f"fewer than {PREFIX_CHARS} characters"),
     ],
     ids=["bullets", "quoted", "indented", "one line", "line ends", "truncated", "tail", "reworded", "short"],
 )
@@ -150,7 +150,10 @@ def test_a_layout_that_moves_a_cut_chunk_does_not_make_it_whole(rag: RagCache) -
 
 
 def test_less_than_half_of_a_chunk_or_another_text_of_the_same_beginning_is_not_taken_for_it(rag: RagCache) -> None:
-    for text in (MILL[: HEAD + 8], LONG[: HEAD + 1] + " nothing else is known of it, and nobody asks " * 3):
+    for text in (
+        MILL[: PREFIX_CHARS + 8],
+        LONG[: PREFIX_CHARS + 1] + " nothing else is known of it, and nobody asks " * 3,
+    ):
         chunks, notes = told(rag, text + ASK)
         assert chunks == []
         assert notes

@@ -8,7 +8,7 @@ from transformers import DynamicCache
 from ragcache.encode import Prefixed
 from ragcache.engine.engine import Engine
 from ragcache.index.index import Index
-from ragcache.methods import Method
+from ragcache.method import Method
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 from ragcache.prompt import Prompt, Template

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragcache.index.chunks import MARKS, chunk_of, source_of
-from ragcache.index.places import EXCERPT_CHARACTERS, Mark, find_excerpt, mark_at, marks_within
-from ragcache.report import Source
+from ragcache.engine.answer import Source
+from ragcache.index.chunks import MARKS, chunk_of
+from ragcache.retrieve.places import EXCERPT_CHARACTERS, Mark, find_excerpt, mark_at, marks_within
 from ragcache.store import ChunkRow, DocumentRow
 
 MARKS_OF_A_BOOK = (Mark(10, 1, "One"), Mark(20, 2, "One"), Mark(30, 2, "One › Two"))
@@ -77,7 +77,7 @@ def test_a_source_names_the_page_and_headings_of_its_excerpt() -> None:
     document = DocumentRow("d", "docs/report.pdf", "", {MARKS: marks})
     chunk = chunk_of(ChunkRow("c", "d", 0, text, (1,), 0, len(text)), document)
     assert chunk.place == {"page": 1, "heading": "Tide"}
-    source = source_of(chunk, "Where did the money come from?")
+    source = Source.of(chunk, "Where did the money come from?")
     assert (source.page, source.heading) == (1, "Tide"), "the excerpt takes in the sentence in front"
     assert source.citation == 'docs/report.pdf, p. 1, "Tide"'
 
@@ -85,8 +85,8 @@ def test_a_source_names_the_page_and_headings_of_its_excerpt() -> None:
 def test_a_source_of_an_index_from_before_there_were_marks_names_its_document() -> None:
     chunk = chunk_of(ChunkRow("c", "d", 0, "text", (1,), 0, 4), DocumentRow("d", "a.txt", "", {}))
     assert chunk.place == {}
-    assert source_of(chunk, "?") == Source("c", "a.txt", "text", None, None, "", "text")
-    assert source_of(chunk, "?").citation == "a.txt"
+    assert Source.of(chunk, "?") == Source("c", "a.txt", "text", None, None, "", "text")
+    assert Source.of(chunk, "?").citation == "a.txt"
 
 
 @pytest.mark.parametrize(("name", "unit"), [("a.pptx", "slide"), ("a.XLSX", "sheet"), ("a.pdf", "p.")])

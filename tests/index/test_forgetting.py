@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from encode.shelves import TIDE, opened, put
+from encode.contexts import TIDE, opened, put
 from staged import TEXTS, make
 
 from ragcache import methods
 from ragcache.encode import Alone, Fused, Prefixed
 from ragcache.index.documents import Documents
 from ragcache.index.index import Index
-from ragcache.methods import METHODS, Method
+from ragcache.method import Method
+from ragcache.methods import METHODS
 from ragcache.model.reader import Reader
 from ragcache.store import Catalog, LocalStore
 
@@ -91,7 +92,7 @@ def carriers(index: Index, *chunks: str) -> set[str]:
 def left_of(path: Path, reader: Reader, keys: set[str], chunks: Sequence[str], row: str | Method) -> tuple[int, int]:
     """In an index that is opened again: how much of some KV is on the disk, and how many chunks are served from it."""
     with Index(path, reader) as index:
-        encoder = methods.find(row).encode
+        encoder = methods.find_method(row).encode
         assert encoder is not None
         served = [index.load(chunk, encoder, None) for chunk in index.chunks(chunks)]
         return len(keys & set(index.store.list())), sum(one.kv is not None and one.key in keys for one in served)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragcache.engine import chunk_matcher as matching
-from ragcache.engine.chunk_matcher import HEAD, ChunkMatch, ChunkMatcher
+from ragcache.engine import chunk_matcher
+from ragcache.engine.chunk_matcher import PREFIX_CHARS, ChunkMatch, ChunkMatcher
 
 LONG = "The ferry crosses the sound every hour, and carries forty cars. Dogs ride on deck."
 OTHER = "The ferry crosses the sound every hour, and carries forty cars. Cats stay at home."
@@ -42,7 +42,7 @@ def test_what_is_found_is_what_comparing_everything_finds(chunks: list[str], dat
     known = [(str(number), text) for number, text in enumerate(chunks)]
     parts = data.draw(st.lists(st.one_of(st.sampled_from(chunks), pieces), max_size=8))
     separator = data.draw(st.sampled_from(["", "\n", "\n\n", " "]))
-    with patch.object(matching, "HEAD", 4):
+    with patch.object(chunk_matcher, "PREFIX_CHARS", 4):
         assert ChunkMatcher(known).find(separator.join(parts)) == brute(known, separator.join(parts), 4)
 
 
@@ -51,12 +51,12 @@ def test_a_whole_text_is_known_by_its_characters(chunks: list[str], data: st.Dat
     asked = data.draw(st.one_of(st.sampled_from(chunks), pieces))
     known = [(str(number), text) for number, text in enumerate(chunks)]
     same = [name for name, text in known if text.strip() == asked.strip() != ""]
-    with patch.object(matching, "HEAD", 4):
+    with patch.object(chunk_matcher, "PREFIX_CHARS", 4):
         assert ChunkMatcher(known).find_exact(asked) == next(iter(same), None)
 
 
 def test_chunks_with_the_same_beginning_are_told_apart() -> None:
-    assert LONG[:HEAD] == OTHER[:HEAD]
+    assert LONG[:PREFIX_CHARS] == OTHER[:PREFIX_CHARS]
     known = ChunkMatcher([("long", LONG), ("other", OTHER)])
     assert [one.chunk for one in known.find(f"{OTHER}\n\n{LONG}")] == ["other", "long"]
 
