@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ragcache.engine.answer import Answer
+    from ragcache.engine.chat import Message
     from ragcache.engine.engine import Engine
-    from ragcache.engine.parsed_prompt import Message
     from ragcache.engine.stream import Stream
     from ragcache.errors import RagCacheError
     from ragcache.index.chunks import Chunk
@@ -33,7 +33,7 @@ _HOMES = {
     "Engine": "engine.engine",
     "Index": "index.index",
     "IngestReport": "report",
-    "Message": "engine.parsed_prompt",
+    "Message": "engine.chat",
     "Method": "method",
     "RagCache": "rag",
     "RagCacheError": "errors",

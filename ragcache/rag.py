@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from ragcache import methods
 from ragcache.encode import Encoder
 from ragcache.engine.answer import Answer
+from ragcache.engine.chat import Message
+from ragcache.engine.clock import Clock
 from ragcache.engine.engine import Engine
-from ragcache.engine.parsed_prompt import Message
+from ragcache.engine.request import Request
 from ragcache.engine.stream import Stream
 from ragcache.index.chroma_import import list_chroma_entries
 from ragcache.index.chunks import Chunk
@@ -229,13 +231,8 @@ class RagCache:
         InvalidArgument
             If the question is blank, or a value is out of range.
         """
-        row = methods.find_method(method or self.method)
-        chunks, taken = self._retrieve(question, top_k, row, history)
-        answer = self.engine.answer(
-            question, chunks, method=method, recompute=recompute, sampling=sampling, history=history, compare=compare
-        )
-        _add_retrieval(answer, taken)
-        return answer
+        request = self._request(question, top_k, method, recompute, sampling, history)
+        return self.engine.compare(request) if compare else self.engine.start(request).answer
 
     def stream(
         self,
@@ -248,13 +245,7 @@ class RagCache:
         history: Sequence[Message] = (),
     ) -> Stream:
         """The same, piece by piece: iterate for the text, then read `.answer`."""
-        row = methods.find_method(method or self.method)
-        chunks, taken = self._retrieve(question, top_k, row, history)
-        stream = self.engine.stream(
-            question, chunks, method=method, recompute=recompute, sampling=sampling, history=history
-        )
-        stream.report.ms.retrieve = taken
-        return stream
+        return self.engine.start(self._request(question, top_k, method, recompute, sampling, history))
 
     def retrieve(self, question: str, *, top_k: int | None = None) -> list[Chunk]:
         """The most similar chunks, most similar first, with their cosine similarity.
@@ -372,14 +363,24 @@ class RagCache:
         """Itself: frameworks copy what holds it, and there is one model."""
         return self
 
-    def _retrieve(
-        self, question: str, top_k: int | None, row: Method, history: Sequence[Message]
-    ) -> tuple[list[Chunk], float]:
-        self.engine.check_encoding(row)
-        began = time.perf_counter()
-        said = [message.text for message in history if message.role == "user"]
-        chunks = self.retrieve("\n".join([*said[-1:], question]), top_k=top_k)
-        return chunks, (time.perf_counter() - began) * 1e3
+    def _request(
+        self,
+        question: str,
+        top_k: int | None,
+        method: str | Method | None,
+        recompute: float | None,
+        sampling: Sampling | None,
+        history: Sequence[Message],
+    ) -> Request:
+        """A question over the chunks most similar to it, on a clock that has retrieval in it."""
+        self.engine.check_encoding(method or self.method)
+        clock = Clock(self.reader.device)
+        with clock.stage("retrieve", waits=False):
+            said = [message.text for message in history if message.role == "user"]
+            chunks = self.retrieve("\n".join([*said[-1:], question]), top_k=top_k)
+        return self.engine.requests.from_question(
+            question, chunks, method=method, recompute=recompute, sampling=sampling, history=history, clock=clock
+        )
 
     def _encoders(self, names: Sequence[str | Method] | None) -> list[Encoder]:
         rows = [methods.find_method(name) for name in names or [self.method]]
@@ -391,8 +392,3 @@ class RagCache:
 
     def _remember(self, **changes: object) -> None:
         self.index.catalog.set_setting("rag", {**self.index.catalog.setting("rag", {}), **changes})
-
-
-def _add_retrieval(answer: Answer, taken: float) -> None:
-    answer.report.ms.retrieve = taken
-    answer.report.ms.total += taken

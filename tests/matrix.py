@@ -17,7 +17,7 @@ from twin import _masks
 from ragcache.encode import Encoder
 from ragcache.engine.answer import Answer
 from ragcache.engine.engine import Engine
-from ragcache.engine.stream import Prefilled
+from ragcache.engine.prefill import Prefilled
 from ragcache.errors import InvalidArgument
 from ragcache.index.chunks import Chunk
 from ragcache.index.index import Index

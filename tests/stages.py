@@ -11,7 +11,7 @@ from staged import QUESTION, make
 from torch import Tensor
 
 from ragcache.engine.engine import Engine
-from ragcache.engine.stream import Prefilled
+from ragcache.engine.prefill import Prefilled
 from ragcache.index.chunks import Chunk
 from ragcache.method import Method
 from ragcache.model.reader import Reader

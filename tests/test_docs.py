@@ -10,7 +10,7 @@ from conftest import byte_tokenizer, tiny_model
 from staged import QUESTION, TEXTS, make
 
 from ragcache.engine.answer import Answer
-from ragcache.engine.parsed_prompt import Message
+from ragcache.engine.chat import Message
 from ragcache.index.settings import settings_of
 from ragcache.method import Method
 from ragcache.methods import METHODS

@@ -161,7 +161,7 @@ def test_a_model_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_system_prompt_stands_before_chunks_and_history(tmp_path: Path, documents: Path, checkpoint: Path) -> None:
-    from ragcache.engine.parsed_prompt import Message
+    from ragcache.engine.chat import Message
 
     made(tmp_path / "index", documents, model=str(checkpoint), system="Answer like a pirate.")
     with RagCache.open(tmp_path / "index", embedder=Letters(), create=False) as rag:

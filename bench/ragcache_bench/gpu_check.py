@@ -24,7 +24,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from ragcache.bundled import reader_path
 from ragcache.encode import Alone
 from ragcache.engine.engine import Engine
-from ragcache.engine.stream import Prefilled
+from ragcache.engine.prefill import Prefilled
 from ragcache.index.index import Index
 from ragcache.model import kernels
 from ragcache.model.attention import blocked

@@ -9,7 +9,7 @@ from torch import Tensor
 from ragcache.encode import Encoder
 from ragcache.engine.answer import Answer
 from ragcache.engine.engine import Engine
-from ragcache.engine.stream import Prefilled
+from ragcache.engine.prefill import Prefilled
 from ragcache.errors import InvalidArgument
 from ragcache.index.chunks import Chunk
 from ragcache.index.index import Index
@@ -248,8 +248,8 @@ class _Work:
 
 
 def _passed(ready: Prefilled) -> PrefillContext:
-    assert ready.passed is not None  # rows that reuse nothing were refused
-    return ready.passed
+    assert ready.context is not None  # rows that reuse nothing were refused
+    return ready.context
 
 
 def _attention(buffer: KVBuffer, p: PrefillContext) -> Tensor:

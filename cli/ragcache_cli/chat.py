@@ -26,7 +26,7 @@ from ragcache_cli.options import (
 from ragcache_cli.terminal import note, say
 
 if TYPE_CHECKING:
-    from ragcache.engine.parsed_prompt import Message
+    from ragcache.engine.chat import Message
     from ragcache.engine.stream import Stream
     from ragcache.rag import RagCache
 
@@ -56,7 +56,7 @@ def chat(
     check_question(index, None, top_k=top_k, method=method, recompute=recompute)
     sampling = None if max_new_tokens is None else Sampling(max_new_tokens=max_new_tokens)
     with _ended(), open_index(index, model=model, embedder=embedder, dtype=dtype, device=device) as rag:
-        from ragcache.engine.parsed_prompt import Message
+        from ragcache.engine.chat import Message
 
         history: list[Message] = []
         for question in _lines():

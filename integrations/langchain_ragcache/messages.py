@@ -6,7 +6,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, SystemMessage
 
 from ragcache import Message
-from ragcache.engine.parsed_prompt import merge_messages
+from ragcache.engine.chat import merge_messages
 from ragcache.errors import InvalidArgument
 from ragcache.index.chunks import Chunk
 

@@ -24,7 +24,7 @@ from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_ca
 
 from llama_index_ragcache.gathering import Gathered
 from ragcache import Message, RagCache, Sampling
-from ragcache.engine.parsed_prompt import merge_messages
+from ragcache.engine.chat import merge_messages
 from ragcache.engine.stream import Stream, strip_leading_space
 from ragcache.errors import InvalidArgument
 from ragcache.model.options import check_options

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
+from ragcache.engine.chat import Message, contents
 from ragcache.engine.chunk_matcher import PREFIX_CHARS, ChunkMatcher, PartialMatch
 from ragcache.engine.closest import Closest, explained
-from ragcache.engine.parsed_prompt import ChunkPlace, Message, ParsedPrompt, contents
-from ragcache.errors import InvalidArgument, UnsupportedModel
+from ragcache.engine.parsed_prompt import ChunkPlace, ParsedPrompt
+from ragcache.errors import UnsupportedModel
 from ragcache.index.chunks import Chunk
 from ragcache.index.index import Index
-from ragcache.prompt import Segment, Template
+from ragcache.prompt import Frame, Segment, Template, check_question
 from ragcache.store import Entries
 
 _MARKED = re.compile(r"<chunk(?:\s[^<>]*)?>(.*?)</chunk>", re.DOTALL)
@@ -105,27 +106,26 @@ class PromptParser:
         """
         template = self._index.template
         said = [self._words(one) for one in ([(prompt,)] if isinstance(prompt, str) else map(contents, prompt))]
-        if not any(words.text.strip() for words in said):
-            raise InvalidArgument("the prompt is blank; ask something")
+        check_question("".join(words.text for words in said), "prompt")
         if isinstance(prompt, str):
-            strip_leading_space: _Parts = list(said[0].parts(template, slice(0, len(prompt))))
-            parts: _Parts = [template.beginning, *strip_leading_space]
+            spoken: _Parts = list(said[0].parts(template, slice(0, len(prompt))))
+            parts: _Parts = [template.beginning, *spoken]
         else:
-            parts, strip_leading_space = _rendered(template, prompt, said)
+            parts, spoken = _rendered(template, prompt, said)
         unknown, escaped = sum(words.unknown for words in said), sum(words.escaped for words in said)
         found = escaped or any(chunk.source for words in said for *_, chunk in words.spans)
         missed = "" if found else self._missed("\n".join(words.text for words in said))
-        return _finished(parts, strip_leading_space, ParsedPrompt((), None, said[-1].asked, unknown, escaped, missed))
+        return _finished(parts, spoken, ParsedPrompt((), None, said[-1].asked, unknown, escaped, missed))
 
-    def notes(self, written: ParsedPrompt | None, chunks: Sequence[Chunk]) -> tuple[str, ...]:
-        """What is worth saying of a prompt: of one that was read, or of chunks that somebody handed over."""
-        if written is not None:
-            return written.notes
+    def notes(self, frame: Frame, chunks: Sequence[Chunk]) -> tuple[str, ...]:
+        """What is worth saying of a prompt: of one that was parsed, or of chunks that somebody handed over."""
+        if isinstance(frame, ParsedPrompt):
+            return frame.notes
         uncached = chunks and not any(chunk.source for chunk in chunks)
         return (self._missed("\n\n".join(chunk.text for chunk in chunks)),) if uncached else ()
 
     def chunk(self, text: str, name: str | None = None) -> Chunk:
-        """The index's chunk of a text, the one of a name first; else a uncached one."""
+        """The index's chunk of a text, the one of a name first; else an uncached one."""
         text = text.strip()
         names = [name, *(entry.chunk for entry in self._entries.named(name))] if name else []
         named = (chunk for chunk in self._index.chunks(names) if chunk.text.strip() == text)
@@ -206,7 +206,7 @@ def _rendered(template: Template, messages: Sequence[Message], said: Sequence[_M
         {"role": message.role, "content": words.around(_PLACE.format(number))}
         for number, (message, words) in enumerate(zip(messages, said, strict=True))
     ]
-    parts, strip_leading_space = _Parts(), _Parts()
+    parts, spoken = _Parts(), _Parts()
     pieces = _PLACES.split(template.conversation(turns))  # markup, number of a message, markup, ..., markup
     if sorted(map(int, pieces[1::2])) != list(range(len(said))):
         raise UnsupportedModel(
@@ -218,21 +218,21 @@ def _rendered(template: Template, messages: Sequence[Message], said: Sequence[_M
         if number % 2:
             words = said[int(piece)]
             new = list(words.parts(template, words.core))
-            strip_leading_space += new
+            spoken += new
             parts += new
         else:
             parts.append(template.markup(piece))
-    return parts, strip_leading_space
+    return parts, spoken
 
 
-def _finished(parts: _Parts, strip_leading_space: _Parts, read: ParsedPrompt) -> ParsedPrompt:
+def _finished(parts: _Parts, spoken: _Parts, read: ParsedPrompt) -> ParsedPrompt:
     """What was read, with its parts but for empty ones."""
     parts = [part for part in parts if isinstance(part, ChunkPlace) or part]
     if isinstance(parts[-1], ChunkPlace):
         parts[-1] = replace(parts[-1], last=True)
     places = [i for i, part in enumerate(parts) if isinstance(part, ChunkPlace)]
     behind = [part for part in parts[places[-1] + 1 if places else 0 :] if isinstance(part, Segment)]
-    words = [segment for segment in behind if any(segment is part for part in strip_leading_space)]
+    words = [segment for segment in behind if any(segment is part for part in spoken)]
     return replace(read, parts=parts, asks=[None, *behind, *words][-1])
 
 

@@ -1,79 +1,19 @@
-"""An answer being written: what comes behind a prefilled prompt, token by token."""
+"""Decode: an answer being written behind a prefilled prompt, token by token."""
 
 import itertools
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
-import torch
 from torch import Tensor
 
 from ragcache.engine.answer import Answer, Source
-from ragcache.index.chunks import Chunk
+from ragcache.engine.prefill import Prefilled
+from ragcache.engine.request import Request
 from ragcache.model import notice
-from ragcache.model.decode import Sampling, Step, decode, pieces
-from ragcache.model.prefill_context import PrefillContext
+from ragcache.model.decode import decode, pieces
 from ragcache.model.reader import Reader
 from ragcache.prompt import Prompt
 from ragcache.report import CacheReport
-
-
-@dataclass(frozen=True, eq=False)
-class Prefilled:
-    """A prompt ready to be answered.
-
-    Attributes
-    ----------
-    prompt : Prompt
-        What was prefilled.
-    logits : Tensor
-        (vocabulary,) fp32, of the first token.
-    step : callable
-        Forwards one more token.
-    verify_draft : callable or None
-        Forwards a draft of what comes next: how many of its tokens greedy decoding says too, and the logits behind
-        those; None for full prefill, the baseline, which takes every step.
-    report : CacheReport
-        What it was made from.
-    recomputed : Tensor
-        (slots,) bool: reused tokens that were computed again.
-    passed : PrefillContext or None
-        The buffer as it stands behind the prompt, and what it was made with; None for full prefill.
-    """
-
-    prompt: Prompt
-    logits: Tensor
-    step: Step
-    verify_draft: "VerifyDraft | None"
-    report: CacheReport
-    recomputed: Tensor
-    passed: PrefillContext | None
-
-
-#: Takes a draft of the answer's next tokens; gives how many of them hold, and the logits behind those.
-VerifyDraft = Callable[[Sequence[int]], tuple[int, Tensor]]
-
-
-class DecodeSession:
-    """What comes behind a prompt, from our buffer."""
-
-    def __init__(self, p: PrefillContext, logits: Tensor) -> None:
-        self._pass = p
-        self._logits = logits
-        self._count = 0
-
-    def step(self, token: int) -> Tensor:
-        """Forward one more token."""
-        self._count += 1
-        return self._pass.append([token], self._count - 1)[-1]
-
-    def verify_draft(self, draft: Sequence[int]) -> tuple[int, Tensor]:
-        """Forward what a draft says next, and keep what greedy decoding says too."""
-        rows = torch.cat([self._logits[None], self._pass.append(draft, self._count)])  # (tokens + 1, vocabulary)
-        said = rows.argmax(-1).tolist()
-        kept = next((i for i, token in enumerate(draft) if said[i] != token), len(draft))
-        self._count, self._logits = self._count + kept, rows[kept]
-        return kept, self._logits
 
 
 class Stream:
@@ -81,63 +21,52 @@ class Stream:
 
     Attributes
     ----------
+    sampling : Sampling
+        How its tokens are chosen.
     refused : bool
         Whether the pieces say that the model cannot read the text, instead of an answer.
     report : CacheReport
         What the answer is made from; complete before its first piece.
     """
 
-    def __init__(
-        self,
-        reader: Reader,
-        question: str,
-        chunks: Sequence[Chunk],
-        prefilled: Prefilled,
-        sampling: Sampling,
-        began: float,
-        drafts: Sequence[Sequence[int]] = (),
-    ) -> None:
+    def __init__(self, reader: Reader, request: Request, prefilled: Prefilled) -> None:
         self._reader = reader
-        self._question = question
-        self._chunks = chunks
+        self._request = request
+        self.sampling = request.sampling
         self._prefilled = prefilled
-        self.sampling = sampling
-        self._began = began
-        self._drafts = drafts
         self._text: list[str] = []
         self._ids: list[int] = []
-        self.refused = not notice.can_read(reader, (question, "".join(chunk.text for chunk in chunks)))
+        texts = (request.question, "".join(chunk.text for chunk in request.chunks))
+        self.refused = not notice.can_read(reader, texts)
         said = (notice.TEST_MODEL,) if notice.is_test_model(reader) and not self.refused else ()
         self.report: CacheReport = replace(prefilled.report, notes=(*prefilled.report.notes, *said))
-        self._pieces = self._refusal() if self.refused else self._written()  # one decode, however often it is iterated
+        self._pieces = self._refuse() if self.refused else self._decode()  # one decode, however often it is iterated
 
     def __iter__(self) -> Iterator[str]:
         return self._pieces
 
-    def _refusal(self) -> Iterator[str]:
+    def _refuse(self) -> Iterator[str]:
         self._text.append(notice.UNREADABLE)
         yield notice.UNREADABLE
 
-    def _written(self) -> Iterator[str]:
+    def _decode(self) -> Iterator[str]:
         reader, ready, sampling = self._reader, self._prefilled, self.sampling
-        said, logits = self._followed()
-        tokens = decode(
-            ready.step, logits, [*ready.prompt.token_ids, *said],
-            replace(sampling, max_new_tokens=sampling.max_new_tokens - len(said)), reader.stop_ids,
-        )  # fmt: skip
-        for piece in pieces(itertools.chain(said, tokens), reader.tokenizer, self.sampling.stop, self._ids):
+        said, logits = self._verify_drafts()
+        rest = replace(sampling, max_new_tokens=sampling.max_new_tokens - len(said))
+        tokens = decode(ready.step, logits, [*ready.prompt.token_ids, *said], rest, reader.stop_ids)
+        for piece in pieces(itertools.chain(said, tokens), reader.tokenizer, sampling.stop, self._ids):
             self._text.append(piece)
             yield piece
-        self.report.ms.total = (time.perf_counter() - self._began) * 1e3
+        self._request.clock.note_end()
 
-    def _followed(self) -> tuple[Sequence[int], Tensor]:
+    def _verify_drafts(self) -> tuple[Sequence[int], Tensor]:
         """What greedy decoding says of drafts, each taken where it says all that was said so far, and the logits."""
         ready, sampling = self._prefilled, self.sampling
         said: tuple[int, ...] = ()
         logits = ready.logits
         if ready.verify_draft is None or sampling.temperature or sampling.repetition_penalty != 1:
             return said, logits
-        drafts = [tuple(draft[: sampling.max_new_tokens - 1]) for draft in self._drafts]
+        drafts = [tuple(draft[: sampling.max_new_tokens - 1]) for draft in self._request.drafts]
         while True:
             begun = (*said, int(logits.argmax()))
             draft = next((one for one in drafts if one[: len(begun)] == begun), None)
@@ -161,12 +90,12 @@ class Stream:
         """The whole answer; reads the rest of the stream first."""
         for _ in self:
             pass
-        sources = tuple(Source.of(chunk, self._question) for chunk in self._chunks)
+        question = self._request.question
         return Answer(
             text="".join(self._text).strip(),
-            question=self._question,
+            question=question,
             model=self._reader.name,
-            sources=sources,
+            sources=tuple(Source.of(chunk, question) for chunk in self._request.chunks),
             report=self.report,
             token_ids=tuple(self._ids),
             refused=self.refused,

@@ -14,6 +14,7 @@ from ragcache.index.settings import check_encoding, no_index, settings_of
 from ragcache.method import Method
 from ragcache.methods import DEFAULT_METHOD, find_method
 from ragcache.model.checkpoint import BUNDLED, SMOLLM2, check_device, check_dtype, check_model
+from ragcache.prompt import check_question as check_blank
 from ragcache.retrieve import DEFAULT_EMBEDDER, Embedder, GivenEmbedder, TextEmbedder, check_embedder, find_standing
 from ragcache.retrieve.given import AnyEmbedder, AnySplitter, splitter_name, splitting
 from ragcache.store import COLLECTION, Catalog, DocumentRow
@@ -224,8 +225,7 @@ def check_retrieval(question: str, top_k: int) -> None:
     """
     if top_k < 1:
         raise InvalidArgument(f"top_k is {top_k}; at least one chunk must be retrieved")
-    if not question.strip():
-        raise InvalidArgument("the question is blank; ask something")
+    check_blank(question)
 
 
 def _check_model(path: Path, name: str, *, remembered: bool) -> None:

@@ -179,7 +179,7 @@ class PrefillContext:
         prune : PruneTokens, optional
             Lets fewer rows go on, layer by layer; the last row must be among them.
         """
-        options = {"narrow": prune, "first": first, "hidden": hidden, "score_mod": self.score_mod}
+        options = {"prune": prune, "first": first, "hidden": hidden, "score_mod": self.score_mod}
         with self._planned(rows, on_update, **options) as plan:
             logits = self.reader.logits(*self._rows(rows), self.buffer, plan)
         self.flop_counter.add_lm_head()

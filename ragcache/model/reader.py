@@ -17,6 +17,7 @@ from ragcache.model import attention, compatibility, rope, windows
 from ragcache.model.batching import BatchBuffer, BatchScheduler, ForwardRequest, rows_with_logits, split_logits
 from ragcache.model.buffer import ChunkKV, KVBuffer
 from ragcache.model.chunked_mlp import chunked_mlp
+from ragcache.model.cost import ModelDims
 from ragcache.model.fingerprint import fingerprint, weights_in_memory, weights_of_files
 from ragcache.model.layer_hooks import layer_hooks
 from ragcache.model.lock import FairLock
@@ -131,6 +132,11 @@ class Reader:
         declared = self.model.generation_config.eos_token_id
         ids = declared if isinstance(declared, list) else [declared]
         return frozenset(i for i in (*ids, self.tokenizer.eos_token_id) if i is not None)
+
+    @cached_property
+    def dims(self) -> ModelDims:
+        """The sizes that decide the model's FLOPs."""
+        return ModelDims.of(self)
 
     @cached_property
     def bytes_per_token(self) -> int:

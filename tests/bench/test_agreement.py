@@ -55,7 +55,7 @@ def test_what_cannot_be_compared_is_refused(
 
 def test_an_auxiliary_is_compared_with_the_primary_over_the_whole_prompt(tmp_path, reader, readers) -> None:
     engine, chunks = make(tmp_path, reader, "naive")
-    p = engine.prefill("What colour is the bridge?", chunks, method="naive").passed
+    p = engine.prefill("What colour is the bridge?", chunks, method="naive").context
     before = p.flop_counter.flops
     assert agreement(*looks(Auxiliary(model=reader), p), 0.15) == Agreement(pytest.approx(0.0, abs=1e-6), 1.0)
     other = agreement(*looks(Auxiliary(model=readers("qwen3")), p), 0.15)

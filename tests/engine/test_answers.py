@@ -14,6 +14,7 @@ from conftest import tiny_reader
 from staged import make
 
 from ragcache.engine.engine import Engine
+from ragcache.engine.prefill import Prefilled, choose_strategy
 from ragcache.errors import PromptTooLong
 from ragcache.index.chunks import Chunk, Loaded
 from ragcache.index.index import Index
@@ -28,6 +29,21 @@ from ragcache.store.memory import MemoryTier
 ALL = [(name, None) for name in METHODS] + [("prophetkv", 0.5), ("cacheblend", 1.0), ("random", 0.3)]
 QUESTIONS = ("What colour is the bridge?", "Why?", "Who counts the boats, and how often does he do so?")
 SHORT = Sampling(max_new_tokens=5)
+
+
+def prefill_shared(
+    engine: Engine,
+    shared: dict[Any, Any],
+    question: str,
+    chunks: Any,
+    method: Any = None,
+    recompute: float | None = None,
+) -> Prefilled:
+    """As `Engine.prefill`, over contexts that questions share."""
+    request = engine.requests.from_question(
+        question, chunks, method=method or engine.method, recompute=recompute, shared=shared, lacking=True
+    )
+    return choose_strategy(request.method).prefill(request, engine.index)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +72,7 @@ def test_questions_over_one_context_get_what_they_get_alone(stage: Any, name: st
             (one.cache, one.recomputed) for one in before.report.chunks
         ]
     shared: dict[Any, Any] = {}
-    ready = [partial(engine.prefill, question, chunks, shared=shared, **how) for question in QUESTIONS]
+    ready = [partial(prefill_shared, engine, shared, question, chunks, **how) for question in QUESTIONS]
     for prefilled, stream in zip(engine.reader.run_batch(ready), alone, strict=True):
         assert (prefilled.logits - stream.logits).abs().max() <= 1e-4
 
@@ -104,11 +120,11 @@ def test_methods_that_share_a_dictionary_share_no_context(stage: Any, also: tupl
     engine, chunks = stage
     shared: dict[Any, Any] = {}
     for method, recompute in (("epic", 0.15), also):
-        ready = engine.prefill("Why?", chunks, method=method, recompute=recompute, shared=shared)
+        ready = prefill_shared(engine, shared, "Why?", chunks, method=method, recompute=recompute)
         alone = engine.prefill("Why?", chunks, method=method, recompute=recompute)
         assert (ready.logits - alone.logits).abs().max() <= 1e-4
         assert torch.equal(ready.recomputed, alone.recomputed)
-        assert torch.equal(ready.passed.stale, alone.passed.stale)
+        assert torch.equal(ready.context.stale, alone.context.stale)
     assert len(shared) == 2
 
 
@@ -118,9 +134,9 @@ def test_one_that_fails_while_it_settles_leaves_nothing(stage: Any, monkeypatch:
     with monkeypatch.context() as patch:
         patch.setattr(PrefillContext, "forward", lambda *given, **how: (_ for _ in ()).throw(RuntimeError))
         with pytest.raises(RuntimeError):
-            engine.prefill("Why?", chunks, method="epic", shared=shared)
+            prefill_shared(engine, shared, "Why?", chunks, method="epic")
     assert not shared
-    ready = engine.prefill("Why?", chunks, method="epic", shared=shared)
+    ready = prefill_shared(engine, shared, "Why?", chunks, method="epic")
     assert (ready.logits - engine.prefill("Why?", chunks, method="epic").logits).abs().max() <= 1e-4
 
 
@@ -174,10 +190,10 @@ def test_one_that_cannot_be_answered_is_said_once_the_others_are(stage: Any) -> 
 def test_a_context_is_a_copy_and_stays_as_it_was(tmp_path: Path) -> None:
     engine, chunks = make(tmp_path, tiny_reader(), "prophetkv")
     shared: dict[Any, Any] = {}
-    engine.prefill("Why?", chunks, method="prophetkv", recompute=1.0, shared=shared)
+    prefill_shared(engine, shared, "Why?", chunks, method="prophetkv", recompute=1.0)
     [held] = shared.values()
     before = [tensor.clone() for tensor in held.buffer.read(0, held.buffer.length)]
-    engine.prefill("What?", chunks, method="prophetkv", recompute=1.0, shared=shared)
+    prefill_shared(engine, shared, "What?", chunks, method="prophetkv", recompute=1.0)
     assert len(shared) == 1
     assert all(map(torch.equal, before, held.buffer.read(0, held.buffer.length)))
     engine.index.close()
@@ -194,7 +210,7 @@ def test_the_same_words_in_two_documents_are_two_chunks(tmp_path: Path) -> None:
         assert not torch.allclose(*expected)
         shared: dict[Any, Any] = {}
         for chunk, logits in zip(chunks, expected, strict=True):
-            assert torch.equal(engine.prefill("Which?", [chunk], method="auto", shared=shared).logits, logits)
+            assert torch.equal(prefill_shared(engine, shared, "Which?", [chunk], method="auto").logits, logits)
 
 
 @pytest.fixture
@@ -245,8 +261,8 @@ def test_a_chunk_is_let_go_before_the_next_is_loaded(stage: Any, name: str, monk
     ready = engine.prefill("Why?", chunks, method=name)
     assert living == [0] * len(chunks)
     assert [ref for ref in loaded if ref() is not None] == []
-    assert ready.passed is not None
-    placed = ready.passed.placed.values()
+    assert ready.context is not None
+    placed = ready.context.placed.values()
     assert all(kv.layers == () and len(kv) for kv in placed)
     assert not any(kv.extras for kv in placed)  # nothing reads them
 
@@ -255,7 +271,7 @@ def test_extras_that_are_read_hold_on_to_no_more_than_themselves(stage: Any) -> 
     engine, chunks = stage
     row = replace(METHODS["fusionrag"], select=ValueShift())
     ready = engine.prefill("Why?", chunks, method=row)
-    assert ready.passed is not None
-    kept = [kv.extras["value_shift"] for kv in ready.passed.placed.values() if kv.extras]
+    assert ready.context is not None
+    kept = [kv.extras["value_shift"] for kv in ready.context.placed.values() if kv.extras]
     assert kept
     assert all(extra.untyped_storage().nbytes() == extra.nbytes for extra in kept)  # no view of the blob

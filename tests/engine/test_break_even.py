@@ -13,8 +13,8 @@ from staged import QUESTION, make
 from ragcache.engine import break_even as breakeven
 from ragcache.engine import calibrate
 from ragcache.engine.break_even import BreakEven, machine
+from ragcache.engine.chat import Message
 from ragcache.engine.engine import Engine
-from ragcache.engine.parsed_prompt import Message
 from ragcache.index.chunks import Chunk
 from ragcache.methods import METHODS
 from ragcache.report import CacheReport

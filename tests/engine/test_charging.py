@@ -118,7 +118,7 @@ def test_charged_is_what_was_computed(
             if chunk.cache == "hit" or made_now:
                 reused |= set(range(prompt.slots[segment], prompt.slots[segment + 1]))
         missed = [chunk.tokens for chunk in report.chunks if chunk.cache == "miss"]
-        answering = ready.passed.buffer if ready.passed else None
+        answering = ready.context.buffer if ready.context else None
         again = sum(slot in reused for made in count.made if made.cache is answering for slot in made.slots)
         afresh = sum(
             len(made.slots) for made in count.made

@@ -115,7 +115,7 @@ def test_frameworks_hand_the_note_on(rag: RagCache) -> None:
 
 
 def read(engine: Engine, text: str) -> Prompt:
-    written = PromptParser(engine.index).read(text)
+    written = PromptParser(engine.index).parse(text)
     return written.prompt([chunk.segment for chunk in written.chunks])
 
 
@@ -141,7 +141,7 @@ def test_a_chunk_that_is_cut_short_is_reused_as_far_as_it_goes(tmp_path: Path, n
 
 def test_a_layout_that_moves_a_cut_chunk_does_not_make_it_whole(rag: RagCache) -> None:
     prompt = f"{MILL[:-30]}\n\n{LONG}{ASK}"
-    written = PromptParser(rag.index).read(prompt)
+    written = PromptParser(rag.index).parse(prompt)
     mill, ferry = (chunk.segment for chunk in written.chunks)
     there = written.prompt([ferry, mill])
     words = rag.reader.tokenizer.decode([token for segment in there.segments for token in segment.token_ids])

@@ -10,8 +10,8 @@ import torch
 from conftest import tiny_reader
 from staged import QUESTION, TEXTS, make
 
+from ragcache.engine.chat import Message, merge_messages
 from ragcache.engine.engine import Engine
-from ragcache.engine.parsed_prompt import Message, merge_messages
 from ragcache.engine.prompt_parser import PromptParser
 from ragcache.errors import InvalidArgument, MissingEncoding, UnsupportedModel
 from ragcache.index.chunks import Chunk
@@ -68,7 +68,7 @@ def test_every_row_takes_a_plain_string_and_is_full_prefill_at_one(
 
 def test_the_ids_are_those_of_the_whole_string(ready: tuple[Engine, list[Chunk]]) -> None:
     engine, _ = ready
-    written = PromptParser(engine.index).read(ASKED)
+    written = PromptParser(engine.index).parse(ASKED)
     prompt = written.prompt([chunk.segment for chunk in written.chunks])
     assert list(prompt.token_ids) == engine.reader.tokenizer(ASKED, add_special_tokens=False)["input_ids"]
 
@@ -173,7 +173,7 @@ def test_a_reordered_prompt_that_ended_with_a_chunk_ends_with_the_other_chunk_s_
     ready: tuple[Engine, list[Chunk]],
 ) -> None:
     engine, chunks = ready
-    written = PromptParser(engine.index).read(f"{TEXTS[2]}\n\n{TEXTS[0]}")
+    written = PromptParser(engine.index).parse(f"{TEXTS[2]}\n\n{TEXTS[0]}")
     prompt = written.prompt([chunks[0].segment, chunks[2].segment])
     assert engine.reader.tokenizer.decode(prompt.token_ids) == f"{TEXTS[0]}\n\n{TEXTS[2]}\n\n"
     assert [segment.chunk for segment in prompt.segments] == [chunks[0].id, chunks[2].id, None]
@@ -200,7 +200,7 @@ def test_threads_read_prompts_as_one_thread_does(ready: tuple[Engine, list[Chunk
     matcher = PromptParser(engine.index)
 
     def ids(number: int) -> tuple[int, ...]:
-        written = matcher.read([Message("user", f"{number}: {TEXTS[number % 4]}\n\n<|end|> Well?")])
+        written = matcher.parse([Message("user", f"{number}: {TEXTS[number % 4]}\n\n<|end|> Well?")])
         return written.prompt([chunk.segment for chunk in written.chunks]).token_ids
 
     expected = [ids(number) for number in range(40)]

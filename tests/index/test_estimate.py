@@ -116,8 +116,8 @@ def clock(rag: RagCache, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     monkeypatch.setattr(rag.reader, "forward", computing)
     monkeypatch.setattr(rag.reader, "place_all", copying)
     monkeypatch.setattr(rag._embedder, "embed", embedding)
-    for module in ("estimate", "pricing", "ingest"):
-        monkeypatch.setattr(f"ragcache.{module}.perf_counter", lambda: now[0])
+    for module in ("estimate", "pricing", "ingestion"):
+        monkeypatch.setattr(f"ragcache.index.{module}.perf_counter", lambda: now[0])
     return now
 
 

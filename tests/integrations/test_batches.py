@@ -39,13 +39,13 @@ def rag(tmp_path: Path) -> Iterator[RagCache]:
 def groups(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many requests were run at once, each time that several were."""
     seen: list[int] = []
-    together = Reader.together
+    run_batch = Reader.run_batch
 
     def noted(self: Reader, requests: Any) -> Any:
         seen.append(len(requests))
-        return together(self, requests)
+        return run_batch(self, requests)
 
-    monkeypatch.setattr(Reader, "together", noted)
+    monkeypatch.setattr(Reader, "run_batch", noted)
     return seen
 
 

@@ -33,7 +33,7 @@ from llama_index_ragcache import RagCacheLLM, RagCacheRetriever, RagCacheSynthes
 
 from ragcache import RagCache
 from ragcache.engine.engine import Engine
-from ragcache.engine.prompt_parser import PromptParser
+from ragcache.engine.prefill import choose_strategy
 from ragcache.engine.stream import Stream
 from ragcache.errors import InvalidArgument
 from ragcache.index.chunks import Chunk
@@ -182,8 +182,8 @@ def test_the_first_token_is_the_engine_s_and_all_recomputed_it_is_full_prefill(
         engine = index.as_query_engine(llm=RagCacheLLM(rag, recompute=recompute), similarity_top_k=TOP)
         for question in asked()[:4]:
             engine.query(question)
-            written = PromptParser(rag.index).read(prompts[-1])
-            own = rag.engine.prefill("", written.chunks, recompute=recompute, written=written)
+            request = rag.engine.requests.from_prompt(prompts[-1], method=rag.method, recompute=recompute)
+            own = choose_strategy(request.method).prefill(request, rag.index)
             assert own.prompt.token_ids == streams[-1].prompt.token_ids
             assert torch.equal(streams[-1].logits, own.logits)
             if recompute == 1:

@@ -45,8 +45,8 @@ def test_layers_compute_ever_fewer_rows_of_the_best_scores(set_up: Stage) -> Non
     ours = set_up.prefill(row(ProgressivePruning(spread=0.8)))
     prompt = ours.prompt
     candidates = set_up.selectable(prompt)
-    assert ours.passed is not None
-    order = candidates[RandomTokens(3).scores(ours.passed)[candidates].argsort(descending=True)]
+    assert ours.context is not None
+    order = candidates[RandomTokens(3).scores(ours.context)[candidates].argsort(descending=True)]
     shares = [0.3 * (1 + 0.8 * (1 - 2 * layer / 5)) for layer in range(6)]
     counts = [round(share * len(candidates)) for share in shares]
     assert len(set(counts)) == 6, "every layer should have a set of its own"

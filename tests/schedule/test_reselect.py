@@ -47,8 +47,8 @@ def test_the_second_choice_ranks_by_keys_made_from_stored_states(set_up: Stage) 
     ours = set_up.prefill(ROW)
     prompt = ours.prompt
     candidates, fresh = set_up.selectable(prompt), set_up.fresh(prompt)
-    assert ours.passed is not None
-    scores = RandomTokens(5).scores(ours.passed)[candidates]
+    assert ours.context is not None
+    scores = RandomTokens(5).scores(ours.context)[candidates]
     count = round(0.25 * len(candidates))
     first = torch.cat([candidates[scores.argsort(descending=True)[:count]], fresh]).sort().values
     context = torch.cat([candidates, fresh])

@@ -38,7 +38,7 @@ class Stage:
         """The buffer as a method leaves it, nothing in it recomputed."""
         row = METHODS[method] if isinstance(method, str) else method
         share = None if row.recompute is None else 0.0
-        p = self.engine.prefill(QUESTION, chunks or self.chunks, method=row, recompute=share).passed
+        p = self.engine.prefill(QUESTION, chunks or self.chunks, method=row, recompute=share).context
         assert p is not None
         return p
 

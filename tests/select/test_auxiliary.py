@@ -195,7 +195,7 @@ def test_the_sibling_is_loaded_once_and_reads_the_bundled_readers_tokens() -> No
 
 
 def test_a_prompt_without_chunks_scores_nothing(stage) -> None:
-    p = stage.engine.prefill(QUESTION, [], method="naive").passed
+    p = stage.engine.prefill(QUESTION, [], method="naive").context
     assert (Auxiliary(model=stage.engine.reader).scores(p) == float("-inf")).all()
 
 

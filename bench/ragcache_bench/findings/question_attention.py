@@ -58,7 +58,7 @@ def _measured(bench: Bench, task: str, examples: Sequence[Example]) -> list[dict
 
 def _looked(engine: Engine, example: Example, chunks: list[Chunk]) -> dict[str, Any]:
     """KL, overlap, and the share of each one's choice that stands in gold chunks; chance is theirs of all tokens."""
-    p = engine.prefill(example.question, chunks, method="naive").passed
+    p = engine.prefill(example.question, chunks, method="naive").context
     assert p is not None  # only full prefill has none
     auxiliary, primary = looks(_AUXILIARY, p)
     gold = p.selectable.new_zeros(len(p.prompt))

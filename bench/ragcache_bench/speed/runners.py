@@ -102,7 +102,7 @@ def own(engine: Engine, contender: Contender, store: str) -> Runner:
             drop_pages(Path(engine.index.path))
         with added() as most:
             ready = engine.prefill(turn.question, turn.chunks, method=row, recompute=contender.recompute)
-        passes = ready.passed.flop_counter.layer_passes / layers if ready.passed else 1.0
+        passes = ready.context.flop_counter.layer_passes / layers if ready.context else 1.0
         return Taken(ready.report.ms.first_token, ready.report, passes, *most)
 
     return Runner(row.name, contender.recompute, run, remembers=store == "memory")

@@ -1,6 +1,6 @@
 """Questions per second: one by one, at once, and at once over one assembled context."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
@@ -8,7 +8,8 @@ from time import perf_counter
 from typing import Any
 
 from ragcache.engine.engine import Engine
-from ragcache.engine.load import SharedContext
+from ragcache.engine.prefill import Prefilled, choose_strategy
+from ragcache.engine.request import Request
 from ragcache.index.chunks import Chunk
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
@@ -133,8 +134,13 @@ def _at_once(engine: Engine, pairs: Sequence[Pair], sampling: Sampling, how: Map
 
 def _difference(engine: Engine, pairs: Sequence[Pair], how: Mapping[str, Any]) -> float:
     """The largest one between any first token's logits at once and alone."""
-    shared: dict[Hashable, SharedContext] = {}
-    at_once = engine.reader.run_batch([partial(engine.prefill, *pair, shared=shared, **how) for pair in pairs])
+
+    def prefill(build: Callable[[], Request]) -> Prefilled:
+        request = build()
+        return choose_strategy(request.method).prefill(request, engine.index)
+
+    requests = engine.requests.from_pairs(pairs, sampling=Sampling(max_new_tokens=1), **how)
+    at_once = engine.reader.run_batch([partial(prefill, build) for build in requests])
     alone = [engine.prefill(*pair, **how) for pair in pairs]
     return max(float((a.logits - b.logits).abs().max()) for a, b in zip(at_once, alone, strict=True))
 

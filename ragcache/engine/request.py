@@ -1,0 +1,189 @@
+"""Request: one answer to be made, with all that can be decided about it before the model is run."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Self
+
+from ragcache.engine.break_even import BreakEven
+from ragcache.engine.chat import Message, build_chat
+from ragcache.engine.clock import Clock
+from ragcache.engine.load import SharedContexts
+from ragcache.engine.parsed_prompt import ParsedPrompt
+from ragcache.engine.prompt_parser import PromptParser
+from ragcache.index.chunks import Chunk
+from ragcache.index.index import Index
+from ragcache.index.settings import check_encoding
+from ragcache.method import Method
+from ragcache.methods import DEFAULT_METHOD, find_method
+from ragcache.model.decode import Sampling
+from ragcache.prompt import Template, check_question
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """One answer to be made.
+
+    Attributes
+    ----------
+    question : str
+        The user's words.
+    chunks : tuple of Chunk
+        In the order given.
+    frame : Template or ParsedPrompt
+        Arranges them as a prompt: the built-in template, or a prompt that somebody else wrote.
+    method : Method
+        The row of the method table that answers.
+    ratio : float
+        Share of the reused tokens to recompute.
+    sampling : Sampling
+        How tokens are chosen, and how many at the most.
+    clock : Clock
+        Runs since the request began.
+    drafts : sequence of sequence of int
+        Token ids of answers that may well come.
+    notes : tuple of str
+        What is worth saying in the answer's report.
+    shared : SharedContexts or None
+        Contexts that several questions are asked over at once.
+    """
+
+    question: str
+    chunks: tuple[Chunk, ...]
+    frame: Template | ParsedPrompt
+    method: Method
+    ratio: float
+    sampling: Sampling
+    clock: Clock
+    drafts: Sequence[Sequence[int]] = ()
+    notes: tuple[str, ...] = ()
+    shared: SharedContexts | None = None
+
+    def repeated(self, *, full: bool = False) -> Self:
+        """The same once more, on a clock of its own; by full prefill if asked for."""
+        again = replace(self, clock=self.clock.restarted())
+        return replace(again, method=find_method("full"), ratio=0.0) if full else again
+
+
+#: A row of the method table by its name, or a row.
+AnyMethod = str | Method
+
+
+class RequestBuilder:
+    """Makes requests over the chunks of an index.
+
+    Parameters
+    ----------
+    index : Index
+        Whose chunks are found in prompts, and whose KV is loaded.
+    method : str or Method, optional
+        The row that answers where none is named; the table's default otherwise.
+    """
+
+    def __init__(self, index: Index, method: AnyMethod | None = None) -> None:
+        self._index = index
+        self.method = find_method(method or DEFAULT_METHOD)
+        self.parser = PromptParser(index)
+
+    def from_question(
+        self,
+        question: str,
+        chunks: Sequence[Chunk | str],
+        *,
+        method: AnyMethod | None,
+        recompute: float | None,
+        history: Sequence[Message] = (),
+        at_once: bool = False,
+        **how: Any,
+    ) -> Request:
+        """A question over chunks, in the built-in template; behind earlier turns it goes through the chat template.
+
+        Questions that are answered at once gain more by what they share than by full prefill of a few: where no method
+        is named, break-even is looked at only if not `at_once`.
+        """
+        check_question(question)
+        known = self.resolve_chunks(chunks)
+        if history:
+            chat = build_chat(question, known, history, self._index.template.system)
+            return self.from_prompt(chat, method=method, recompute=recompute, question=question, **how)
+        row, notes = self._choose(method, recompute, known, at_once=at_once)
+        return self._request(question, known, self._index.template, row, recompute, notes, **how)
+
+    def from_pairs(self, pairs: Sequence[tuple[str, Sequence[Chunk | str]]], **how: Any) -> list[Callable[[], Request]]:
+        """What builds the request of each question and its chunks, when its turn comes.
+
+        Questions over the same chunks in the same order share a context.
+        """
+        shared: SharedContexts = {}
+        known = [(question, self.resolve_chunks(chunks)) for question, chunks in pairs]
+        often = Counter(tuple(chunk.id for chunk in chunks) for _, chunks in known)
+
+        def build(question: str, chunks: Sequence[Chunk]) -> Request:
+            common = shared if often[tuple(chunk.id for chunk in chunks)] > 1 else None
+            return self.from_question(question, chunks, at_once=True, shared=common, **how)
+
+        return [partial(build, *pair) for pair in known]
+
+    def resolve_chunks(self, chunks: Sequence[Chunk | str]) -> list[Chunk]:
+        """Chunks as they are; plain text as chunks that were never ingested."""
+        return [self._index.uncached_chunk(chunk) if isinstance(chunk, str) else chunk for chunk in chunks]
+
+    def from_prompt(
+        self,
+        prompt: str | Sequence[Message],
+        *,
+        method: AnyMethod | None,
+        recompute: float | None,
+        question: str = "",
+        clock: Clock | None = None,
+        **how: Any,
+    ) -> Request:
+        """A prompt that somebody else wrote, with the index's chunks found in it.
+
+        It answers the question named, or else whatever its last words are.
+        """
+        self.check_encoding(method or self.method)
+        clock = clock or Clock(self._index.reader.device)
+        with clock.stage("match", waits=False):
+            parsed = self.parser.parse(prompt)
+        row, notes = self._choose(method, recompute, parsed.chunks)
+        asked = question or parsed.question
+        return self._request(asked, parsed.chunks, parsed, row, recompute, notes, clock=clock, **how)
+
+    def _request(
+        self,
+        question: str,
+        chunks: Sequence[Chunk],
+        frame: Template | ParsedPrompt,
+        row: Method,
+        recompute: float | None,
+        notes: tuple[str, ...],
+        *,
+        sampling: Sampling | None = None,
+        clock: Clock | None = None,
+        lacking: bool = False,
+        **how: Any,
+    ) -> Request:
+        ratio = row.budget(recompute)
+        if not lacking and any(chunk.source for chunk in chunks):  # of others there is no KV anyway
+            self.check_encoding(row)
+        said = (*notes, *filter(None, [self._index.reader.refused]), *self.parser.notes(frame, chunks))
+        clock = clock or Clock(self._index.reader.device)
+        return Request(question, tuple(chunks), frame, row, ratio, sampling or Sampling(), clock, notes=said, **how)
+
+    def check_encoding(self, method: AnyMethod) -> None:
+        """Refuse a method whose encoding the index lacks altogether, as `Engine.check_encoding`."""
+        check_encoding(self._index.catalog, self._index.path, find_method(method))
+
+    def _choose(
+        self, method: AnyMethod | None, recompute: float | None, chunks: Sequence[Chunk], *, at_once: bool = False
+    ) -> tuple[Method, tuple[str, ...]]:
+        """The method that answers: where none is named, full prefill, with a note, if it was measured to be sooner."""
+        row = find_method(method or self.method)
+        if at_once or method is not None or recompute is not None or not chunks:
+            return row, ()
+        known, context = BreakEven.of(self._index, self.method), sum(len(chunk.segment) for chunk in chunks)
+        if known is None or context > known.tokens:
+            return row, ()
+        return find_method("full"), (known.note(context),)
