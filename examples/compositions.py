@@ -24,7 +24,7 @@ from ragcache_bench.commands.options import bench, known, numbers, split
 from ragcache_bench.contenders import Contender, contenders
 from ragcache_bench.metrics import Interval, bootstrap
 from ragcache_bench.records import Record
-from ragcache_bench.table import tabulate
+from ragcache_bench.table import Result, tabulate
 from ragcache_bench.tasks import KNOWN, TASKS
 
 from ragcache.attend import Scaled
@@ -137,7 +137,7 @@ def main(
         about = report.meta(
             **report.about_reader(asked.reader), n=n, seed=seed, tasks=list(examples), beyond={than: gains}
         )
-    report.write(out, report.Result(tabulate(records), about, tabulate(together(records))))
+    report.write(out, Result(tabulate(records), about, tabulate(together(records))))
 
 
 if __name__ == "__main__":

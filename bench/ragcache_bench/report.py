@@ -7,7 +7,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -19,17 +19,7 @@ from ragcache.model.reader import Reader
 from ragcache.retrieve.needs import needs
 from ragcache_bench.pages.columns import markdown
 from ragcache_bench.pages.picture import draw
-from ragcache_bench.table import Row
-
-
-@dataclass(frozen=True)
-class Result:
-    """What a benchmark wrote: a row per task and contender, the run's meta, tasks pooled, and rows by distance."""
-
-    rows: Sequence[Row]
-    about: Mapping[str, Any]
-    pooled: Sequence[Row] = ()
-    gaps: Sequence[Row] = ()
+from ragcache_bench.table import Result, Row
 
 
 def meta(*, device: torch.device, **given: Any) -> dict[str, Any]:

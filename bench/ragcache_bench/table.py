@@ -80,6 +80,16 @@ class Row:
     agreement_high: float | None = None
 
 
+@dataclass(frozen=True)
+class Result:
+    """What a benchmark wrote: a row per task and contender, the run's meta, tasks pooled, and rows by distance."""
+
+    rows: Sequence[Row]
+    about: Mapping[str, Any]
+    pooled: Sequence[Row] = ()
+    gaps: Sequence[Row] = ()
+
+
 def tabulate(records: Sequence[Record], chance: Mapping[str, float] | None = None) -> list[Row]:
     """Summarise a run that has the row `full` on every task.
 

@@ -79,10 +79,8 @@ def _chosen() -> "list[CorpusQuestion]":
 
 
 def _asked(rag: "RagCache", question: "CorpusQuestion", *, silent: bool) -> dict[str, Any]:
-    from ragcache_bench.metrics import exact_match
-
     answer = rag.ask(question.question, compare=question.id == COMPARED)
-    right = bool(exact_match(answer.text, question.accepted))
+    right = answer.text.strip(" .").casefold() in {accepted.casefold() for accepted in question.accepted}
     if not silent:
         _show(question, answer, right=right)
     return {"id": question.id, "kind": question.kind, "gold": question.answer, "right": right, **answer.as_dict()}

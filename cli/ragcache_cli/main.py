@@ -12,7 +12,7 @@ from ragcache_cli import adopt, ask, chat, demo, documents, ingest, methods, sto
 from ragcache_cli.terminal import note, note_what_models_say, quiet_libraries, quiet_when_piped
 
 RESUMED = ("ingest", "adopt", "bench")
-RESUMES = "; what was stored is kept, and the same command run again goes on from there"
+RESUMES = "; whatever was stored is kept, and the same command run again resumes there"
 
 
 class Commands(TyperGroup):

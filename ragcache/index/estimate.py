@@ -16,7 +16,6 @@ from ragcache.index.encoding_batches import batches, capacity
 from ragcache.index.encoding_context import Order
 from ragcache.index.index import Index
 from ragcache.model.buffer import ChunkKV
-from ragcache.model.cost import ModelDims
 from ragcache.model.reader import Reader
 from ragcache.prompt import Segment
 from ragcache.store import ChunkRow, DocumentRow
@@ -193,7 +192,7 @@ def _blank(ids: tuple[int, ...]) -> LeftContext:
 
 def _planned(reader: Reader, outline: Outline, encoder: Encoder, limit: int) -> list[Batch]:
     """An encoding's batches, the lightest first."""
-    shape = ModelDims.of(reader)
+    shape = reader.dims
 
     def planned(tokens: int, left: LeftContext) -> Planned:
         front = sum(map(len, left.kvs))

@@ -10,7 +10,7 @@ import torch
 from ragcache.encode import Encoder
 from ragcache.index.estimate import estimate
 from ragcache.index.index import Index
-from ragcache.model.cost import ModelDims, gigabytes_per_1000_pages
+from ragcache.model.cost import gigabytes_per_1000_pages
 from ragcache.report import IngestPlan
 from ragcache.retrieve import Vectors
 from ragcache.retrieve.given import AnyEmbedder
@@ -73,7 +73,7 @@ class Pricing:
         prefix, reader = len(self.index.prefix_segment), self.index.reader
         cost = estimate(reader, prefix, todo, ids, lambda done, total: progress("measure", done, total))
         context = torch.arange(prefix + round(tokens / max(chunks, 1) * top_k))
-        question = ModelDims.of(reader).forward(context, reader.layers, logits=True)
+        question = reader.dims.forward(context, reader.layers, logits=True)
         return IngestPlan(
             documents=len(most),
             chunks=chunks,

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 from ragcache.model.lazy import Tensor, torch
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedConfig
-
-    from ragcache.model.reader import Reader
+    from transformers import PreTrainedConfig, PreTrainedModel
 
 #: What is taken for a page of running text.
 PAGE_TOKENS = 500
@@ -58,16 +56,17 @@ class ModelDims:
     lm_head: int
 
     @classmethod
-    def of(cls, reader: Reader) -> ModelDims:
+    def of(cls, model: PreTrainedModel) -> ModelDims:
         """Read from the model's own parameters and configuration."""
-        config = reader.model.config.get_text_config()
-        head = reader.model.get_output_embeddings()
-        outside = {id(p) for p in reader.model.get_input_embeddings().parameters()}
+        config = model.config.get_text_config()
+        head = model.get_output_embeddings()
+        outside = {id(p) for p in model.get_input_embeddings().parameters()}
         outside |= {id(p) for p in head.parameters()} if head is not None else set()
-        matrices = sum(p.numel() for p in reader.model.parameters() if p.ndim >= 2 and id(p) not in outside)
+        matrices = sum(p.numel() for p in model.parameters() if p.ndim >= 2 and id(p) not in outside)
         configs = getattr(config, "per_layer_config", None) or [config]  # where layers differ, their mean
         width = sum(one.num_attention_heads * head_dim(one) for one in configs) // len(configs)
-        return cls(reader.layers, matrices // reader.layers, width, config.vocab_size * config.hidden_size)
+        layers = int(config.num_hidden_layers)
+        return cls(layers, matrices // layers, width, config.vocab_size * config.hidden_size)
 
     def forward(self, slots: Tensor, layers: int, *, logits: bool) -> float:
         """FLOPs of rows at `slots`, each seeing every slot up to its own, through `layers` layers."""

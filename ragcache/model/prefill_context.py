@@ -195,7 +195,7 @@ class PrefillContext:
         end = len(self.prompt) + count + len(tokens)
         self.buffer.truncate(end - len(tokens))
         plan = ForwardPlan(Slots(len(self.prompt) + ahead), end, score_mod=self.score_mod)
-        return self.reader.every_logits(tokens, Positions(self.positions[-1] + 1 + ahead), self.buffer, plan)
+        return self.reader.logits(tokens, Positions(self.positions[-1] + 1 + ahead), self.buffer, plan, every=True)
 
     def _on_device(self, rows: Slots) -> Slots:
         return Slots(rows.to(self.reader.device))

@@ -136,7 +136,7 @@ class Reader:
     @cached_property
     def dims(self) -> ModelDims:
         """The sizes that decide the model's FLOPs."""
-        return ModelDims.of(self)
+        return ModelDims.of(self.model)
 
     @cached_property
     def bytes_per_token(self) -> int:
@@ -173,27 +173,24 @@ class Reader:
                 self.model.base_model(**self._inputs(token_ids, positions, buffer))
 
     @torch.no_grad()
-    def logits(self, token_ids: Sequence[int], positions: Positions, buffer: KVBuffer, plan: ForwardPlan) -> Tensor:
-        """The same, to the end: (vocabulary,) fp32 logits of the last row."""
-        return self._logits(token_ids, positions, buffer, plan, keep=1)[-1]
-
-    @torch.no_grad()
-    def every_logits(
-        self, token_ids: Sequence[int], positions: Positions, buffer: KVBuffer, plan: ForwardPlan
+    def logits(
+        self,
+        token_ids: Sequence[int],
+        positions: Positions,
+        buffer: KVBuffer,
+        plan: ForwardPlan,
+        *,
+        every: bool = False,
     ) -> Tensor:
-        """The same of every row: (rows, vocabulary) fp32."""
-        return self._logits(token_ids, positions, buffer, plan, keep=0)
-
-    def _logits(
-        self, token_ids: Sequence[int], positions: Positions, buffer: KVBuffer, plan: ForwardPlan, *, keep: int
-    ) -> Tensor:
-        call = ForwardRequest(token_ids, positions, buffer, plan, keep)
-        if self._run_in_batch(call) and call.logits is not None:
-            return call.logits
-        with self._ready(buffer, plan):
-            output = self.model(**self._inputs(token_ids, positions, buffer), logits_to_keep=keep)
-        logits: Tensor = output.logits[0].float()
-        return logits
+        """The same, to the end: (vocabulary,) fp32 logits of the last row; (rows, vocabulary), of `every` row."""
+        request = ForwardRequest(token_ids, positions, buffer, plan, 0 if every else 1)
+        if self._run_in_batch(request) and request.logits is not None:
+            logits = request.logits
+        else:
+            with self._ready(buffer, plan):
+                output = self.model(**self._inputs(token_ids, positions, buffer), logits_to_keep=request.keep)
+            logits = output.logits[0].float()
+        return logits if every else logits[-1]
 
     def run_batch(self, requests: Sequence[Callable[[], _Answer]]) -> list[_Answer]:
         """Run requests at once: each in its own thread, their forwards joined where all of them wait for the model.

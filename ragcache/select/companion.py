@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from ragcache.errors import PromptTooLong
-from ragcache.model.cost import FlopCounter, ModelDims
+from ragcache.model.cost import FlopCounter
 from ragcache.model.lazy import Tensor, torch
 from ragcache.model.plan import Slots
 from ragcache.model.prefill_context import PrefillContext
@@ -83,7 +83,7 @@ def read(reader: Reader, asked: Prompt, look: QuestionAttention) -> Reading:
             f"the prompt has {len(asked):,} tokens, for which the auxiliary {reader.name} would read {end:,} of its "
             f"own, but it takes {reader.limit:,}; name an auxiliary that takes more, or ask with a smaller --top-k"
         )
-    p = PrefillContext(reader, prompt, reader.buffer(end), {}, frozenset(), FlopCounter(ModelDims.of(reader)))
+    p = PrefillContext(reader, prompt, reader.buffer(end), {}, frozenset(), FlopCounter(reader.dims))
     _prefill(p, deepest=layer_indices(look.layers, reader.layers)[-1])
     mass = look.scores(p)
     return Reading(tuple(mass[p.span(i)] for i in prompt.chunks()), where, p.flop_counter.flops)

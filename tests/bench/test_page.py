@@ -12,8 +12,7 @@ from ragcache_bench.pages.points import COSTS, best, points
 from ragcache_bench.pages.shell import Cell, page, table
 from ragcache_bench.pages.sweep import html
 from ragcache_bench.pareto import ALONE, NEEDS, pooled
-from ragcache_bench.report import Result
-from ragcache_bench.table import Row
+from ragcache_bench.table import Result, Row
 from ragcache_cli.main import app
 from typer.testing import CliRunner
 from typer.testing import Result as Outcome

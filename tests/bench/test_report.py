@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 from ragcache_bench.pages.columns import COLUMNS, by_distance, cell, markdown
 from ragcache_bench.pages.points import COSTS
-from ragcache_bench.report import Result, read, write
-from ragcache_bench.table import Row
+from ragcache_bench.report import read, write
+from ragcache_bench.table import Result, Row
 
 from ragcache.errors import InvalidArgument
 

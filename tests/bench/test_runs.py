@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from ragcache_bench import asking
 from ragcache_bench.contenders import CONTROLS, EXTRA, Contender, contenders
 from ragcache_bench.records import Journal, Record
-from ragcache_bench.report import Result, markdown, write
+from ragcache_bench.report import markdown, write
 from ragcache_bench.runs import Bench
-from ragcache_bench.table import Row, by_gap, tabulate
+from ragcache_bench.table import Result, Row, by_gap, tabulate
 from ragcache_bench.tasks import Example
 
 from ragcache.engine.engine import Engine

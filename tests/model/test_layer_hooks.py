@@ -7,7 +7,7 @@ import torch
 from conftest import ARCHITECTURES
 from torch import Tensor
 
-from ragcache.model.cost import FlopCounter, ModelDims
+from ragcache.model.cost import FlopCounter
 from ragcache.model.layer_hooks import layer_hooks
 from ragcache.model.plan import ForwardPlan, Slots
 from ragcache.model.prefill_context import PrefillContext
@@ -25,7 +25,7 @@ def passed(reader: Reader) -> PrefillContext:
     buffer = reader.buffer(len(TOKENS))
     kv = reader.encode(parts[1])
     reader.place(buffer, kv, CHUNK.start, CHUNK.start)
-    return PrefillContext(reader, prompt, buffer, {1: kv}, frozenset(), FlopCounter(ModelDims.of(reader)))
+    return PrefillContext(reader, prompt, buffer, {1: kv}, frozenset(), FlopCounter(reader.dims))
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)

@@ -18,7 +18,7 @@ from ragcache.index.chunks import Chunk
 from ragcache.method import Method
 from ragcache.methods import METHODS
 from ragcache.model.buffer import ChunkKV
-from ragcache.model.cost import FlopCounter, ModelDims
+from ragcache.model.cost import FlopCounter
 from ragcache.model.prefill_context import PrefillContext
 from ragcache.model.reader import Reader
 from ragcache.prompt import Prompt, Segment
@@ -116,7 +116,7 @@ def bare(readers: Callable[[str], Reader]) -> Callable[..., PrefillContext]:
             for n, segment in enumerate(prompt.segments[:-2])
         }
         return PrefillContext(
-            reader, prompt, reader.buffer(1), placed, frozenset({0, *exact}), FlopCounter(ModelDims.of(reader))
+            reader, prompt, reader.buffer(1), placed, frozenset({0, *exact}), FlopCounter(reader.dims)
         )
 
     return build

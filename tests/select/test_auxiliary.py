@@ -16,7 +16,6 @@ from ragcache.encode import Prefixed
 from ragcache.errors import InvalidArgument, PromptTooLong, UnsupportedModel
 from ragcache.method import Method
 from ragcache.methods import METHODS
-from ragcache.model.cost import ModelDims
 from ragcache.model.reader import Reader
 from ragcache.prompt import CHUNK_END, Segment, Template
 from ragcache.select import Auxiliary, Grouped, QuestionAttention
@@ -116,7 +115,7 @@ def test_what_it_computes_is_charged_as_flops_and_not_as_tokens(stage, foreign) 
             [Template(reader.tokenizer).chunk(chunk.text, chunk.id) for chunk in stage.chunks], QUESTION
         )
         begun.scores(p)
-        expected = ModelDims.of(reader).forward(torch.arange(len(read) - len(read.segments[-1])), 6, logits=False)
+        expected = reader.dims.forward(torch.arange(len(read) - len(read.segments[-1])), 6, logits=False)
         assert p.flop_counter.flops - flops == pytest.approx(expected)
         assert p.flop_counter.token_layers == tokens
     before = p.flop_counter.flops

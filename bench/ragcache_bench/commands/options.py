@@ -1,10 +1,12 @@
 """Options, and what is done with them, that the `bench` commands share."""
 
+import inspect
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 from ragcache_cli.terminal import progress, say_json, table
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from ragcache_bench.runs import Bench
 
 Number = TypeVar("Number", int, float)
+Settings = TypeVar("Settings")
 
 BUDGETS = "0.02,0.05,0.10,0.15,0.30"
 Tasks = Annotated[
@@ -36,6 +39,27 @@ Methods = Annotated[str, typer.Option("--methods", "--method", metavar="A,B", he
 Threads = Annotated[
     int | None, typer.Option("--threads", min=1, metavar="T", help="CPU threads; without it torch's own number.")
 ]
+
+
+def taken_from(settings: type[Settings]) -> Callable[[Callable[[Settings], None]], Callable[..., None]]:
+    """Have a command take its options from the fields of a dataclass, and hand them over as one."""
+
+    def decorate(command: Callable[[Settings], None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(**given: object) -> None:
+            command(settings(**given))
+
+        hints = get_type_hints(settings, include_extras=True)
+        run.__annotations__ = {**hints, "return": None}
+        run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [
+                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=hints[name])
+                for name, one in inspect.signature(settings).parameters.items()
+            ]
+        )
+        return run
+
+    return decorate
 
 
 def show(content: dict[str, Any], columns: Sequence[str], *, as_json: bool) -> None:

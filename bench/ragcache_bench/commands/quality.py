@@ -48,44 +48,61 @@ class Setup:
         }  # fmt: skip
 
 
-def quality(
-    tasks: options.Tasks = None,
-    data: options.Data = None,
+@dataclass(frozen=True)
+class QualitySettings:
+    """The options of `ragcache bench quality`."""
+
+    tasks: options.Tasks = None
+    data: options.Data = None
     questions: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Your own questions instead, JSONL, over your own --index.")
-    ] = None,
+    ] = None
     index: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of the index that --questions are asked of.")
-    ] = None,
-    names: options.Methods = METHODS,
-    budgets: options.Budgets = options.BUDGETS,
-    n: options.Count = 200,
-    seed: options.Seed = 0,
-    random_seeds: options.RandomSeeds = 5,
+    ] = None
+    methods: options.Methods = METHODS
+    budgets: options.Budgets = options.BUDGETS
+    n: options.Count = 200
+    seed: options.Seed = 0
+    random_seeds: options.RandomSeeds = 5
     quick: Annotated[
         bool, typer.Option("--quick", help="A first look: 12 questions per task, one budget, fewer rows.")
-    ] = False,
-    model: options.Reader = None,
-    dtype: options.Dtype = "auto",
-    top_k: options.TopK = None,
+    ] = False
+    model: options.Reader = None
+    dtype: options.Dtype = "auto"
+    top_k: options.TopK = None
     safe: Annotated[
         float,
         typer.Option(
             min=0.5, max=0.999, metavar="R", help="With --questions: least share of full prefill's own answers to show."
         ),
-    ] = 0.98,
-    max_new_tokens: options.Tokens = 40,
-    workers: options.Workers = 1,
-    threads: options.Threads = None,
+    ] = 0.98
+    max_new_tokens: options.Tokens = 40
+    workers: options.Workers = 1
+    threads: options.Threads = None
     together: Annotated[
         bool,
         typer.Option("--together", help="Let all answer a question at once, in fewer forwards; nothing is timed."),
-    ] = False,
+    ] = False
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="JSON to write; .md, .png and the answers' .jsonl go beside it.")
-    ] = Path("quality.json"),
-    as_json: AsJson = False,
-) -> None:
+    ] = Path("quality.json")
+    as_json: AsJson = False
+
+    @property
+    def setup(self) -> Setup:
+        """Who takes part, and how they answer."""
+        setup = Setup(
+            split(self.methods), numbers(self.budgets, float), tuple(range(self.random_seeds)), self.n, self.model,
+            self.dtype, self.max_new_tokens, self.threads, self.out,
+        )  # fmt: skip
+        if not self.quick:
+            return setup
+        return replace(setup, names=["cacheblend", "fusionrag", "prophetkv"], budgets=[0.15], seeds=(0,), n=QUICK)
+
+
+@options.taken_from(QualitySettings)
+def quality(settings: QualitySettings) -> None:
     """Answer questions with every method and budget; write table and picture.
 
     The controls full, naive, random and epic always take part, and so do the references evidence and
@@ -100,26 +117,19 @@ def quality(
     with full prefill lies at --safe or above, which takes 189 questions at 0.98 and 35 at 0.9. It says so if there are
     too few.
     """
-    setup = Setup(
-        split(names), numbers(budgets, float), tuple(range(random_seeds)), n, model, dtype, max_new_tokens, threads, out
-    )
-    if quick:
-        setup = replace(setup, names=["cacheblend", "fusionrag", "prophetkv"], budgets=[0.15], seeds=(0,), n=QUICK)
     notes: list[str] = []
-    if questions is None:
-        _refuse("belongs to --questions; name a FILE with it", index=index, top_k=top_k)
-        on_tasks(setup, chosen_tasks(tasks, data or []), seed, workers, together=together)
+    if settings.questions is None:
+        _refuse("belongs to --questions; name a FILE with it", index=settings.index, top_k=settings.top_k)
+        chosen = chosen_tasks(settings.tasks, settings.data or [])
+        on_tasks(settings.setup, chosen, settings.seed, settings.workers, together=settings.together)
     else:
-        _refuse(
-            "means nothing to --questions; leave it out", tasks=tasks, data=data, workers=workers > 1, together=together
-        )
-        notes = on_own(setup, questions, index, top_k, safe, named=names != METHODS and not quick)
-    content = json.loads(out.read_text(encoding="utf-8"))
-    show(content, _OWN if questions else _ROW, as_json=as_json)
-    if "recommendation" in content["meta"] and not as_json:
+        notes = on_own(settings, settings.questions)
+    content = json.loads(settings.out.read_text(encoding="utf-8"))
+    show(content, _OWN if settings.questions else _ROW, as_json=settings.as_json)
+    if "recommendation" in content["meta"] and not settings.as_json:
         for line in [*notes, content["meta"]["recommendation"]["words"]]:
             say(f"{line[0].upper()}{line[1:]}.")
-    note(f"wrote {out} and its .md, .png and .jsonl")
+    note(f"wrote {settings.out} and its .md, .png and .jsonl")
 
 
 def on_tasks(setup: Setup, chosen: "Mapping[str, Task]", seed: int, workers: int, *, together: bool = False) -> None:
@@ -127,7 +137,7 @@ def on_tasks(setup: Setup, chosen: "Mapping[str, Task]", seed: int, workers: int
     from ragcache_bench import report
     from ragcache_bench.contenders import contenders
     from ragcache_bench.pareto import pooled, pools
-    from ragcache_bench.table import by_gap, tabulate
+    from ragcache_bench.table import Result, by_gap, tabulate
     from ragcache_bench.tasks import KNOWN
 
     report.check_plotting()
@@ -141,15 +151,13 @@ def on_tasks(setup: Setup, chosen: "Mapping[str, Task]", seed: int, workers: int
         )  # fmt: skip
     chance = {name: value for name, task in chosen.items() if (value := getattr(task, "chance", None)) is not None}
     rows, needs = tabulate(records, chance), {name: task.needs for name, task in chosen.items() if name in KNOWN}
-    report.write(setup.out, report.Result(rows, about, pooled(rows, pools(needs)), by_gap(records)))
+    report.write(setup.out, Result(rows, about, pooled(rows, pools(needs)), by_gap(records)))
 
 
-def on_own(
-    setup: Setup, questions: Path, index: Path | None, top_k: int | None, safe: float, *, named: bool
-) -> list[str]:
+def on_own(settings: QualitySettings, questions: Path) -> list[str]:
     """Ask the user's own questions of the user's own index; what to say of who took part and who did not.
 
-    Methods that the index holds no KV for are left out, unless they were `named`.
+    Methods that the index holds no KV for are left out, unless they were named.
     """
     from ragcache.errors import InvalidArgument
     from ragcache.rag import RagCache
@@ -157,8 +165,13 @@ def on_own(
     from ragcache_bench import user_questions as own
     from ragcache_bench.advice import line_up
     from ragcache_bench.records import Journal
-    from ragcache_bench.table import tabulate
+    from ragcache_bench.table import Result, tabulate
 
+    _refuse(
+        "means nothing to --questions; leave it out",
+        tasks=settings.tasks, data=settings.data, workers=settings.workers > 1, together=settings.together,
+    )  # fmt: skip
+    setup, index, safe = settings.setup, settings.index, settings.safe
     if index is None:
         raise InvalidArgument("--questions are asked of an index; name it with --index DIR")
     report.check_plotting()
@@ -166,8 +179,10 @@ def on_own(
     use_threads(setup.threads)
     dtype = None if setup.dtype == "auto" else setup.dtype
     with RagCache.open(index, model=setup.model, dtype=dtype, create=False) as rag, progress() as shown:
-        those = line_up(rag, setup.names, setup.budgets, setup.seeds, named=named)
-        journal, top_k = Journal(setup.out.with_suffix(".jsonl")), top_k or rag.top_k
+        those = line_up(
+            rag, setup.names, setup.budgets, setup.seeds, named=settings.methods != METHODS and not settings.quick
+        )
+        journal, top_k = Journal(setup.out.with_suffix(".jsonl")), settings.top_k or rag.top_k
         records = own.run(
             rag, asked, those.field, journal, top_k=top_k, max_new_tokens=setup.max_new_tokens, progress=shown
         )
@@ -176,7 +191,7 @@ def on_own(
             **report.about_reader(rag.reader), **setup.about(), questions=len(asked), top_k=top_k, safe=safe,
             **those.about(), recommendation=those.advise(table, safe).as_dict(),
         )  # fmt: skip
-    report.write(setup.out, report.Result(table, about))
+    report.write(setup.out, Result(table, about))
     return those.notes()
 
 

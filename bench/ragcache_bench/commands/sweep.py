@@ -13,7 +13,7 @@ from ragcache_bench.commands.options import numbers, show, split
 from ragcache_bench.commands.quality import Setup, chosen_tasks, on_tasks
 
 if TYPE_CHECKING:
-    from ragcache_bench.report import Result
+    from ragcache_bench.table import Result
 
 _ROW = ("task", "method", "recompute", "charged", "charged_flops", "score", "ci_low", "ci_high", "recovered")
 

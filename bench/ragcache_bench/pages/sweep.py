@@ -11,8 +11,7 @@ from ragcache_bench.pages.plot import Mark, legend, marks, panel
 from ragcache_bench.pages.points import COSTS, LEVELS, best, points, words
 from ragcache_bench.pages.shell import Cell, page, rerun, table, terms
 from ragcache_bench.pareto import ALONE, NEEDS
-from ragcache_bench.report import Result
-from ragcache_bench.table import Row
+from ragcache_bench.table import Result, Row
 
 _POOLS = {
     NEEDS: """Tasks whose facts cannot be understood from their own chunk. Here reuse has something to lose: the chunks
