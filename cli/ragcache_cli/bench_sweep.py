@@ -53,7 +53,6 @@ def sweep(
     """
     from ragcache.evaluate import report
     from ragcache.evaluate.pages import sweep as page
-    from ragcache.evaluate.pages.points import COSTS
     from ragcache.methods import methods
 
     report.check_plotting()
@@ -65,7 +64,7 @@ def sweep(
         )  # fmt: skip
         on_tasks(setup, chosen_tasks(tasks, data or []), seed, workers)
     found = _pooled(report.read(result or out), verdicts)
-    report.write(out, found, picture=found.pooled or found.rows, costs=list(COSTS))
+    report.write(out, found, picture=found.pooled or found.rows)
     out.with_suffix(".html").write_text(page.html(found), encoding="utf-8")
     show(json.loads(out.read_text(encoding="utf-8")), _ROW, as_json=as_json)
     note(f"wrote {out.with_suffix('.html')}, and {out.name}, .md and .png beside it")
