@@ -26,7 +26,7 @@ from ragcache.methods import METHODS
 _WHOSE = {"ragcache's own": OURS, "published": PUBLISHED, "control": CONTROL, "reference, told the answer": REFERENCE}
 _DASHES = {"full": "-", "naive": "--", "chance": ":"}
 _NAMES = {"full": "full prefill", "naive": "naive", "chance": "chance"}
-_ACROSS, _MANY = 4, 16  # panels in a row; methods beyond which only the first two have room
+_ACROSS, _MANY = 3, 16  # panels in a row; methods beyond which only the first two have room
 _CLOSE = 0.09  # points nearer than this share a label
 
 

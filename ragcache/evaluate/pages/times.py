@@ -48,7 +48,7 @@ def draw_times(file: Path, rows: Sequence[Latency]) -> None:
 
 def _bars(contexts: Sequence[int], rows: Sequence[Latency]) -> Any:
     tall = max(sum(row.context == context for row in rows) for context in contexts)
-    figure = empty_figure(max(5.8 * len(contexts) + 0.4, 8), 0.3 * tall + 1.3)
+    figure = empty_figure(max(5.0 * len(contexts) + 0.4, 8), 0.27 * tall + 1.3)
     for panel, context in zip(figure.subplots(1, len(contexts), squeeze=False)[0], contexts, strict=True):
         group = sorted((row for row in rows if row.context == context), key=lambda row: row.speedup)
         plain(panel)
