@@ -125,4 +125,4 @@ docs: $(READY)
 
 # The documentation as a site, in site/; `.venv/bin/mkdocs serve` shows it while you write.
 site: $(READY)
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -51,7 +51,7 @@ def draw(file: Path, rows: Sequence[Row]) -> None:
     apart = [task for task, of_task in tasks.items() if differs(of_task)] or list(tasks)[:1]
     methods = _ranked(rows, tasks[apart[0]])
     shown = apart if len(methods) <= _MANY else apart[:2]
-    across = min(len(shown), _ACROSS)
+    across = 2 if len(shown) == 4 else min(len(shown), _ACROSS)
     deep = -(-len(shown) // across)
     wide = max(1.7 + 2.9 * across, 7.5)
     figure = empty_figure(wide, deep * (0.7 + 0.27 * len(methods)) + 1.2)
