@@ -69,7 +69,12 @@ def test_it_is_short() -> None:
 
 @pytest.mark.parametrize(
     ("method", "starts"),
-    [("auto", "| **ragcache's default**"), ("prophetkv", "| ProphetKV"), ("naive", "| naive reuse"), ("random", "The control")],
+    [
+        ("auto", "| **ragcache's default**"),
+        ("prophetkv", "| ProphetKV"),
+        ("naive", "| naive reuse"),
+        ("random", "The control"),
+    ],
 )
 def test_its_figures_are_those_of_the_committed_files(method: str, starts: str) -> None:
     text = " ".join(README[README.index(f"\n{starts}") :][:420].split())
