@@ -137,7 +137,7 @@ def _draw_task(panel: Any, rows: Sequence[Row], methods: Sequence[str]) -> None:
 def _name_levels(panel: Any, levels: Mapping[str, float], top: int) -> None:
     """Above their lines, those that stand close together in one word."""
     named = sorted(((score, _NAMES[method]) for method, score in levels.items()), key=lambda one: one[0])
-    for group in _close(named, lambda one: one[0], 0.25):
+    for group in _close(named, lambda one: one[0], 0.18):
         text = ", ".join(name for _, name in group)
         panel.text(group[0][0], top - 0.35, text, fontsize=7.5, ha="center", va="bottom", color=SOFT)
 
@@ -152,7 +152,8 @@ def _draw_method(panel: Any, height: int, rows: Sequence[Row], colour: str) -> N
         shares = sorted({share for _, share in group})
         text = f"{shares[0]}–{shares[-1]}" if len(shares) > 2 else ", ".join(map(str, shares)).replace("-1", "exact")
         middle = sum(score for score, _ in group) / len(group)
-        panel.text(middle, height + 0.18, text, fontsize=7, ha="center", va="bottom", color=colour)
+        paper = {"facecolor": "white", "edgecolor": "none", "pad": 0.4}
+        panel.text(middle, height + 0.2, text, fontsize=7, ha="center", va="bottom", color=colour, bbox=paper)
 
 
 def _close(values: Sequence[Any], place: Any, least: float) -> Iterator[list[Any]]:

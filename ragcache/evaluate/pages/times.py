@@ -54,7 +54,7 @@ def _bars(contexts: Sequence[int], rows: Sequence[Latency]) -> Any:
         plain(panel)
         _draw_bars(panel, group)
         panel.set_title(f"{context:,} tokens of context", loc="left", fontsize=10)
-        panel.set_xlabel("times sooner to the first token than full prefill (1 = as soon)", fontsize=9)
+        panel.set_xlabel("times sooner to the first token than full prefill", fontsize=9)
     named = (("ragcache's own", OURS), ("published", PUBLISHED), ("control", CONTROL), ("other programs", OTHERS))
     used = {_colour(row.method) for row in rows}
     legend(figure, [(name, colour) for name, colour in named if colour in used])
