@@ -55,7 +55,7 @@ def draw(file: Path, rows: Sequence[Row]) -> None:
     deep = -(-len(shown) // across)
     wide = max(1.7 + 2.9 * across, 7.5)
     figure = empty_figure(wide, deep * (0.7 + 0.27 * len(methods)) + 1.2)
-    panels = figure.subplots(deep, across, sharey=True, sharex=True, squeeze=False)
+    panels = figure.subplots(deep, across, sharey=True, squeeze=False)
     for panel, task in zip(panels.flat, shown, strict=False):
         _draw_task(panel, tasks[task], methods)
         panel.set_title(f"{task} ({max(row.n for row in tasks[task])} questions)", fontsize=10, loc="left", pad=14)
