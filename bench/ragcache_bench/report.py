@@ -64,9 +64,7 @@ def check_plotting() -> None:
         import matplotlib  # noqa: F401
 
 
-def write(
-    out: Path, found: Result, *, picture: Sequence[Row] | None = None, costs: Sequence[str] = ("charged",)
-) -> list[Path]:
+def write(out: Path, found: Result, *, picture: Sequence[Row] | None = None) -> list[Path]:
     """Write `out` as JSON, and beside it Markdown tables and a picture; pooled rows come first in both.
 
     Parameters
@@ -77,8 +75,6 @@ def write(
         What a benchmark found.
     picture : sequence of Row, optional
         What the picture shows; everything otherwise.
-    costs : sequence of str
-        What it sets quality against: "charged", "charged_flops".
 
     Returns
     -------
@@ -96,7 +92,7 @@ def write(
     content, rows = {"meta": dict(found.about), **tables}, [*found.pooled, *found.rows]
     out.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     out.with_suffix(".md").write_text(markdown(rows, found.about, found.gaps), encoding="utf-8")
-    draw(out.with_suffix(".png"), rows if picture is None else picture, costs)
+    draw(out.with_suffix(".png"), rows if picture is None else picture)
     return [out, out.with_suffix(".md"), out.with_suffix(".png")]
 
 

@@ -3,7 +3,6 @@ from pathlib import Path
 
 import pytest
 from ragcache_bench.pages.columns import COLUMNS, by_distance, cell, markdown
-from ragcache_bench.pages.points import COSTS
 from ragcache_bench.report import read, write
 from ragcache_bench.table import Result, Row
 
@@ -19,7 +18,7 @@ def row(method: str, score: float, **more: object) -> Row:
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     rows, pooled, gaps = [row("epic", 0.5)], [row("epic", 0.6)], [row("epic", 0.7, gap=2)]
     result = Result(rows, ABOUT, pooled, gaps)
-    files = write(tmp_path / "deep" / "q.json", result, costs=list(COSTS))
+    files = write(tmp_path / "deep" / "q.json", result)
     assert read(files[0]) == result
     assert [file.name for file in files] == ["q.json", "q.md", "q.png"]
     assert files[2].read_bytes().startswith(b"\x89PNG")

@@ -54,25 +54,17 @@ def sweep(
     from ragcache.methods import list_methods
     from ragcache_bench import report
     from ragcache_bench.pages import sweep as page
-    from ragcache_bench.pages.points import COSTS
 
     report.check_plotting()
     verdicts = _verdicts(admission) if admission else None  # a mistyped name is to show before the run
     if result is None:
         setup = Setup(
-            split(names) if names else list(list_methods()),
-            numbers(budgets, float),
-            tuple(range(random_seeds)),
-            n,
-            model,
-            dtype,
-            max_new_tokens,
-            threads,
-            out,
-        )
+            split(names) if names else list(list_methods()), numbers(budgets, float), tuple(range(random_seeds)), n, model,
+            dtype, max_new_tokens, threads, out,
+        )  # fmt: skip
         on_tasks(setup, chosen_tasks(tasks, data or []), seed, workers)
     found = _pooled(report.read(result or out), verdicts)
-    report.write(out, found, picture=found.pooled or found.rows, costs=list(COSTS))
+    report.write(out, found, picture=found.pooled or found.rows)
     out.with_suffix(".html").write_text(page.html(found), encoding="utf-8")
     show(json.loads(out.read_text(encoding="utf-8")), _ROW, as_json=as_json)
     note(f"wrote {out.with_suffix('.html')}, and {out.name}, .md and .png beside it")

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from ragcache_bench.contenders import REFERENCES
 from ragcache_bench.markdown import made_by, table
-from ragcache_bench.pages.points import words
+from ragcache_bench.pages.points import MATTERS, differs, words
 from ragcache_bench.table import Row
 
 
@@ -49,7 +50,7 @@ COLUMNS = (
 
 def markdown(rows: Sequence[Row], about: Mapping[str, Any], gaps: Sequence[Row] = ()) -> str:
     """One table per task, what the columns mean, and what made it."""
-    parts, columns = [made_by(about)], shown(rows)
+    parts, columns = [made_by(about), alike(rows)], shown(rows)
     for task, of_task in groupby(rows, lambda row: row.task):
         group = list(of_task)
         lines = [[cell(row, column) for column in columns] for row in group]
@@ -61,6 +62,24 @@ def markdown(rows: Sequence[Row], about: Mapping[str, Any], gaps: Sequence[Row] 
         parts.append(f"\n## {task}: EM by the chunks between header and fact\n\n")
         parts.append(table(["method", *(f"{gap} ({n} questions)" for gap, n in heads.items())], found))
     return "".join([*parts, "\n", *(f"- {column.title}: {column.about}\n" for column in columns)])
+
+
+def alike(rows: Sequence[Row]) -> str:
+    """The tasks on which no row differs from full prefill, a line each; nothing where there are none."""
+    tasks = {task: list(group) for task, group in groupby(rows, lambda row: row.task)}
+    lines = [_line(task, of_task) for task, of_task in tasks.items() if not differs(of_task)]
+    if not lines:
+        return ""
+    heads = ["task", "questions", "full prefill", "least of all rows", "most of all rows"]
+    said = f"On these no row differs from full prefill by more than noise and {MATTERS:g} (exact match):"
+    return f"\n## Where no difference can be told\n\n{said}\n\n{table(heads, lines)}"
+
+
+def _line(task: str, rows: Sequence[Row]) -> list[object]:
+    full = next((row.score for row in rows if row.method == "full"), None)
+    others = [row.score for row in rows if row.method not in ("full", "chance", *REFERENCES)]
+    ends = [min(others), max(others)] if others else [None, None]
+    return [task, max(row.n for row in rows), full, *ends]
 
 
 def by_distance(rows: Sequence[Row]) -> tuple[dict[int, int], dict[str, list[Row | None]]]:

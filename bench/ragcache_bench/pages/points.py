@@ -11,6 +11,8 @@ from ragcache_bench.table import Row
 COSTS = {"charged": "charged recompute", "charged_flops": "charged FLOPs"}
 #: Rows drawn as lines across.
 LEVELS = ("full", "naive", "chance")
+#: Two rows' scores differ where they do by more than noise and by more than this.
+MATTERS = 0.05
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,16 @@ def best(found: Sequence[Point]) -> list[Point]:
     """Those that no other rival beats, cheapest first."""
     rivals = [point for point in found if point.rival]
     return [rivals[i] for i in front([(point.cost, point.quality) for point in rivals])]
+
+
+def differs(rows: Sequence[Row]) -> bool:
+    """Whether some method or control answers one task otherwise than full prefill, by more than noise."""
+    return any(
+        (row.ci_low > 0 or row.ci_high < 0) and abs(row.delta) > MATTERS
+        for row in rows
+        if row.method not in REFERENCES
+        if row.delta is not None and row.ci_low is not None and row.ci_high is not None
+    )
 
 
 def _sides(row: Row) -> tuple[float, float]:
