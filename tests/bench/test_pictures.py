@@ -10,8 +10,8 @@ from ragcache_bench.pages.figure import OURS, PUBLISHED, sooner_text, spread_out
 from ragcache_bench.pages.hero import kept, spots
 from ragcache_bench.pages.picture import draw, whose
 from ragcache_bench.pages.points import differs
-from ragcache_bench.pages.redraw import redraw
 from ragcache_bench.pages.times import draw_times
+from ragcache_bench.redraw import redraw
 from ragcache_bench.speed.latency import Latency
 from ragcache_bench.table import Row
 

@@ -58,10 +58,10 @@ def sweep(
     report.check_plotting()
     verdicts = _verdicts(admission) if admission else None  # a mistyped name is to show before the run
     if result is None:
+        rows = split(names) if names else list(list_methods())
         setup = Setup(
-            split(names) if names else list(list_methods()), numbers(budgets, float), tuple(range(random_seeds)), n, model,
-            dtype, max_new_tokens, threads, out,
-        )  # fmt: skip
+            rows, numbers(budgets, float), tuple(range(random_seeds)), n, model, dtype, max_new_tokens, threads, out
+        )
         on_tasks(setup, chosen_tasks(tasks, data or []), seed, workers)
     found = _pooled(report.read(result or out), verdicts)
     report.write(out, found, picture=found.pooled or found.rows)

@@ -3,11 +3,11 @@
 A method is one choice on each axis, so a new one is a line below. All lines are asked the same questions, with full
 prefill, naive reuse, random tokens and the evidence beside them, and the table says what each is worth at what cost:
 
-    python examples/compositions.py --n 40 --seed 101 --workers 2 --out docs/benchmarks/compositions-reader.json
+    python bench/studies/compositions.py --n 40 --seed 101 --workers 2 --out docs/benchmarks/compositions-reader.json
 
 Rows of the table can take their place, as for the default's examination on questions that no choice was made by:
 
-    python examples/compositions.py --methods auto,prophetkv --budgets 0,0.05,0.15 --n 380 --seed 11 --workers 2 \
+    python bench/studies/compositions.py --methods auto,prophetkv --budgets 0,0.05,0.15 --n 380 --seed 11 --workers 2 \
         --out docs/benchmarks/default-reader.json
 
 Every line is also held, question by question, against the row that `--than` names at the same budget.

@@ -5,7 +5,7 @@ The bundled corpus is put into an index through each framework's vector store, a
 (the two-line path), there also with everything recomputed, beside the framework's ordinary class on the same weights.
 Then the time until a class hands over one token, in turns, for the bundled reader and a shape with random weights:
 
-    python examples/frameworks.py --out docs/benchmarks/frameworks.json
+    python bench/studies/frameworks.py --out docs/benchmarks/frameworks.json
 
 It needs `langchain-huggingface` and `llama-index-llms-huggingface` beside both extras.
 """

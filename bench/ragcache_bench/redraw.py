@@ -1,4 +1,4 @@
-"""`python -m ragcache_bench.pages.redraw [FOLDER]`: a folder's tables and pictures again, from its JSON alone."""
+"""`python -m ragcache_bench.redraw [FOLDER]`: a folder's tables and pictures again, from its JSON alone."""
 
 import json
 import sys
