@@ -25,7 +25,7 @@ def test_compositions_are_asked_and_set_beside_their_controls(tmp_path: Path) ->
     model, out = tmp_path / "model", tmp_path / "tried.json"
     tiny_model("llama", max_position_embeddings=8192).save_pretrained(model)
     byte_tokenizer().save_pretrained(model)
-    script = runpy.run_path(str(EXAMPLES / "compositions.py"))
+    script = runpy.run_path(str(EXAMPLES.parent / "bench" / "studies" / "compositions.py"))
     questions = {"tasks": "sections,units", "n": 1, "seed": 101}
     script["main"](**questions, methods="", budgets="0.1,0.15", model=str(model), workers=1, out=out)
     found = json.loads(out.read_text())

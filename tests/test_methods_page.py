@@ -23,7 +23,7 @@ def test_the_page_is_what_the_docstrings_say() -> None:
 def test_a_row_says_what_it_stores_computes_and_whose_its_defaults_are(row: Method) -> None:
     text = _row(row)
     assert text.startswith(f"## {row.name}\n")
-    assert "- **EncodingContext**: " in text
+    assert "- **Stored**: " in text
     assert "- **Computed**: " in text
     assert row.paper in text
     for name in (type(row.encode).__name__, type(row.select).__name__):

@@ -63,9 +63,9 @@ def test_two_prefix_and_three_context_keys_by_hand() -> None:
             self.stale = torch.tensor([[False, False, True, True, True]])
             self.selectable = self.stale[0]
 
-    reshape = Scaled(0.9, 0.8).shape(Buffer(), Slots(torch.tensor([0])))
-    assert reshape is not None
-    found = reshape(0, logits[None, None]).softmax(-1)[0, 0]
+    score_mod = Scaled(0.9, 0.8).score_mod(Buffer(), Slots(torch.tensor([0])))
+    assert score_mod is not None
+    found = score_mod(0, logits[None, None]).softmax(-1)[0, 0]
     assert torch.allclose(found, torch.tensor(expected), atol=1e-6)
 
 

@@ -38,7 +38,7 @@ def test_chunks_alone_are_the_engines_naive_reuse(kind: str, readers: Callable[[
     reader = readers(kind)
     with Index(tmp_path, reader) as index:
         chunks = [index.uncached_chunk(text) for text in TEXTS]
-        naive = Engine(reader, index).prefill(ASKED, chunks, method="naive", sampling=Sampling(max_new_tokens=2))
+        naive = Engine(reader, index).prefill(ASKED, chunks, method="naive", max_new_tokens=2)
     reading = Reading(reader, laid_out(reader), View(alone=True))
     assert naive.prompt.token_ids == laid_out(reader).token_ids
     assert torch.allclose(reading.logits, naive.logits, atol=1e-4)
@@ -51,7 +51,7 @@ def test_chunks_that_saw_the_prefix_are_the_engines_too(kind: str, readers: Call
     reader, method = readers(kind), Method("prefixed", Prefixed())
     with Index(tmp_path, reader) as index:
         chunks = [index.uncached_chunk(text) for text in TEXTS]
-        behind = Engine(reader, index).prefill(ASKED, chunks, method=method, sampling=Sampling(max_new_tokens=2))
+        behind = Engine(reader, index).prefill(ASKED, chunks, method=method, max_new_tokens=2)
     reading = Reading(reader, laid_out(reader), View(alone=True, prefixed=True))
     assert torch.allclose(reading.logits, behind.logits, atol=1e-4)
     assert torch.allclose(reading.step(9), behind.step(9), atol=1e-4)

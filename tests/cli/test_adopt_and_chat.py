@@ -108,14 +108,14 @@ def test_a_conversation_is_read_line_by_line(
     run: Run, index: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     prompts: list[int] = []
-    prefill = Engine.prefill
+    start = Engine.start
 
     def noted(self: Engine, *arguments: object, **options: object) -> object:
-        made = prefill(self, *arguments, **options)  # type: ignore[arg-type]
+        made = start(self, *arguments, **options)  # type: ignore[arg-type]
         prompts.append(len(made.prompt))
         return made
 
-    monkeypatch.setattr(Engine, "prefill", noted)
+    monkeypatch.setattr(Engine, "start", noted)
     monkeypatch.setattr("sys.stdin", io.StringIO("Who leads it?\nWhere is it based?\n\nnever read\n"))
     from ragcache_cli.chat import chat
 
@@ -137,7 +137,7 @@ def test_an_interrupt_ends_a_conversation_and_promises_no_return(
     def interrupted(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Engine, "prefill", interrupted)
+    monkeypatch.setattr(Engine, "start", interrupted)
     monkeypatch.setattr("ragcache_cli.chat._lines", lambda: iter(["Who leads it?"]))
     ended = run("chat", "--index", index)
     assert ended.exit_code == 130

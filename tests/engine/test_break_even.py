@@ -10,8 +10,7 @@ import torch
 from conftest import tiny_reader
 from staged import QUESTION, make
 
-from ragcache.engine import break_even as breakeven
-from ragcache.engine import calibrate
+from ragcache.engine import break_even, calibrate
 from ragcache.engine.break_even import BreakEven, machine
 from ragcache.engine.chat import Message
 from ragcache.engine.engine import Engine
@@ -74,7 +73,7 @@ def test_nothing_else_gives_way(made: Made, tokens: int, method: str, how: dict[
 def test_another_machine_measures_for_itself(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     engine, chunks = made
     known(engine, 10_000)
-    monkeypatch.setattr(breakeven, "machine", lambda reader: "another")
+    monkeypatch.setattr(break_even, "machine", lambda reader: "another")
     assert engine.stream(QUESTION, chunks).report.method == "auto"
     known(engine, 0)
     monkeypatch.undo()
@@ -177,4 +176,4 @@ def test_a_machine_is_known_by_what_times_depend_on(monkeypatch: pytest.MonkeyPa
     masked = machine(reader)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 77)
     assert len({before, masked, machine(reader)}) == 3
-    assert breakeven._processor() in before
+    assert break_even._processor() in before

@@ -36,13 +36,13 @@ def test_whatever_is_drafted_the_answer_is_the_same(engine: Engine, cut: int, re
 
 def test_a_right_draft_saves_forwards(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     answer, rows = said(engine), list[int]()
-    original = Reader.every_logits
+    original = Reader.logits
 
-    def counting(self, token_ids, *rest):  # type: ignore[no-untyped-def]
-        rows.append(len(token_ids))
-        return original(self, token_ids, *rest)
+    def counting(self, token_ids, *rest, every=False):  # type: ignore[no-untyped-def]
+        rows.extend([len(token_ids)] * every)
+        return original(self, token_ids, *rest, every=every)
 
-    monkeypatch.setattr(Reader, "every_logits", counting)
+    monkeypatch.setattr(Reader, "logits", counting)
     assert said(engine, [1, 2], answer) == answer
     assert rows == [7]  # the eighth token needs no forward
     rows.clear()

@@ -103,7 +103,7 @@ def test_forgetting_that_is_killed_leaves_no_vector_without_its_text_and_is_fini
     rag.close()
     script = f"""
         import os, signal
-        from ragcache.documents import Documents
+        from ragcache.index.documents import Documents
         from ragcache.retrieve.vectors import Vectors
         from ragcache.store import Catalog, Forgotten
         owner, name = {step.split(".")[0]}, {step.split(".")[1]!r}

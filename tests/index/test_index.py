@@ -145,7 +145,7 @@ def test_an_ingestion_killed_in_a_process_is_finished_by_the_next(tmp_path: Path
         import ragcache.index.index
         from conftest import tiny_reader
         from ragcache.encode import Alone
-        from ragcache.index import Index
+        from ragcache.index.index import Index
         ragcache.index.index.capacity = lambda device: 1
         index = Index({str(tmp_path / "index")!r}, tiny_reader())
         for n in range(6):

@@ -101,15 +101,15 @@ def test_a_forward_that_fails_fails_those_that_waited_for_it(
     ready: Any, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     engine, chunks = ready
-    joint: Callable[..., Any] = Reader._joint
+    joint: Callable[..., Any] = Reader._forward_batch
 
     def failing(self: Reader, calls: Any) -> Any:
         raise error
 
-    monkeypatch.setattr(Reader, "_joint", failing)
+    monkeypatch.setattr(Reader, "_forward_batch", failing)
     with pytest.raises(type(error)):
         engine.reader.run_batch([partial(asked, engine, chunks, "naive", None)] * 3)
-    monkeypatch.setattr(Reader, "_joint", joint)
+    monkeypatch.setattr(Reader, "_forward_batch", joint)
     assert len(engine.reader.run_batch([partial(asked, engine, chunks, "naive", None)] * 2)) == 2
 
 

@@ -69,7 +69,7 @@ def test_a_part_that_is_given_more_than_rows_is_left_alone(how: dict[str, float]
     layer = torch.nn.Module()
     layer.mlp = Part()
     rows = chunked_mlp.CHUNK_ROWS + 1
-    with chunked_mlp.tiled([layer], rows):
+    with chunked_mlp.chunked_mlp([layer], rows):
         layer.mlp(torch.ones(rows, 2), **how)
         layer.mlp(torch.ones(1, rows, 2), torch.ones(1), **how)
     assert seen == [(rows, 2), (1, rows, 2)]
