@@ -88,7 +88,7 @@ class Method:
         if self.recompute is None:
             raise InvalidArgument(
                 f"method {self.name!r} has a fixed cost, so recompute={recompute:g} means nothing to it; "
-                "leave it out, or see `ragcache methods` for rows with a dial"
+                "leave it out, or see `ragcache methods` for rows that take a recompute ratio"
             )
         if not 0 <= recompute <= 1:
             raise InvalidArgument(f"recompute is {recompute:g}; it is a share between 0 and 1")

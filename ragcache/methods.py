@@ -1,6 +1,6 @@
 """The table of the literature: a method is one choice on each axis.
 
-A row's `recompute` is its default share of selectable tokens; None marks a fixed cost, which the dial does not move.
+A row's `recompute` is its default share of selectable tokens; None marks a fixed cost.
 A user's own method is `dataclasses.replace(METHODS["fusionrag"], select=…)`; other packages add rows through the entry
 point group `ragcache.methods`, each entry a `Method`.
 """

@@ -22,14 +22,14 @@ from ragcache.index.chunks import Chunk
 from ragcache.index.collection import Collection
 from ragcache.index.documents import Documents, KnownDocument
 from ragcache.index.index import Index
-from ragcache.index.ingestion import Ingestion, Progress, listed, silent
+from ragcache.index.ingestion import Ingestion, listed
 from ragcache.index.opening import check_retrieval, given_reader, resolve
 from ragcache.index.settings import nothing_in, stats
 from ragcache.method import Method
 from ragcache.model import notice
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
-from ragcache.report import IngestPlan, IngestReport
+from ragcache.report import IngestPlan, IngestReport, Progress, ignore_progress
 from ragcache.retrieve import TextEmbedder, Vectors
 from ragcache.retrieve.given import AnyEmbedder, AnySplitter
 
@@ -388,7 +388,7 @@ class RagCache:
 
     def _ingestion(self, chunk_tokens: int | None, progress: Progress | None) -> Ingestion:
         tokens = self.chunk_tokens if chunk_tokens is None else chunk_tokens
-        return Ingestion(self.index, self._vectors, self._embedder, tokens, progress or silent, self._splitter)
+        return Ingestion(self.index, self._vectors, self._embedder, tokens, progress or ignore_progress, self._splitter)
 
     def _remember(self, **changes: object) -> None:
         self.index.catalog.set_setting("rag", {**self.index.catalog.setting("rag", {}), **changes})

@@ -1,10 +1,17 @@
-"""What every answer carries: where each chunk's KV came from, what was recomputed, and how long each stage took."""
+"""What answers and ingestions report: where each chunk's KV came from, what was done, and how long it took."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 CacheState = Literal["hit", "exact", "miss"]
+
+#: Called with a stage's name, how much of it is done, and how much there is.
+Progress = Callable[[str, int, int], None]
+
+
+def ignore_progress(stage: str, done: int, total: int) -> None:
+    """Report nothing: the `Progress` of a caller that gave none."""
 
 
 @dataclass(frozen=True)

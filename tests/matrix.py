@@ -37,7 +37,7 @@ ANSWER = 2  # tokens: the second one is decoded
 
 
 @dataclass(frozen=True)
-class Stage:
+class RowStage:
     """An engine over a few short chunks, each encoded for every row."""
 
     engine: Engine
@@ -79,7 +79,7 @@ class Stage:
         return self.engine.answer(QUESTION, self.set(row, case), method=row, recompute=recompute, sampling=sampling)
 
 
-def stage(folder: Path, architecture: str) -> Stage:
+def stage(folder: Path, architecture: str) -> RowStage:
     """Documents of one and of two chunks; a row's encoding is made when it is first asked."""
     reader = tiny_reader(architecture, num_hidden_layers=LAYERS, **ARCHITECTURES[architecture])
     index = Index(folder, reader, store=LocalStore(folder / "kv", durable=False))
@@ -87,7 +87,7 @@ def stage(folder: Path, architecture: str) -> Stage:
         starts = [" ".join(page).index(text) for text in page]
         index.put(f"doc{n}", "", [(text, at, at + len(text)) for text, at in zip(page, starts, strict=True)], {})
     names = {row.text: row.id for row in index.catalog.all_chunks()}
-    return Stage(Engine(reader, index), index.chunks([names[text] for page in PAGES for text in page]))
+    return RowStage(Engine(reader, index), index.chunks([names[text] for page in PAGES for text in page]))
 
 
 def _chain(encoder: Encoder | None) -> list[Encoder]:
@@ -95,7 +95,7 @@ def _chain(encoder: Encoder | None) -> list[Encoder]:
     return [*_chain(encoder.base_encoding), encoder] if encoder is not None else []
 
 
-def check(stage: Stage, row: Method, case: str) -> None:
+def check(stage: RowStage, row: Method, case: str) -> None:
     """Hold a row to all of it on one prompt."""
     ready = stage.prefill(row, case)
     assert ready.logits.isfinite().all()
@@ -111,7 +111,7 @@ def check(stage: Stage, row: Method, case: str) -> None:
         assert list(answer.token_ids) == check_full(stage, ready)
 
 
-def check_report(stage: Stage, row: Method, case: str, ready: Prefilled) -> None:
+def check_report(stage: RowStage, row: Method, case: str, ready: Prefilled) -> None:
     """Every chunk is accounted for, in the prompt's order, and the counts add up."""
     report, prompt = ready.report, ready.prompt
     segments = [prompt.segments[i] for i in prompt.chunks()]
@@ -135,7 +135,7 @@ def check_report(stage: Stage, row: Method, case: str, ready: Prefilled) -> None
     assert (report.tokens.recomputed > 0) == (row.select is not None and bool(row.recompute))
 
 
-def check_dial(stage: Stage, row: Method, case: str) -> None:
+def check_dial(stage: RowStage, row: Method, case: str) -> None:
     """r = 1 is full prefill at the row's own order and positions, answer included; 0.99 is near it, 0 is not."""
     whole = stage.prefill(row, case, 1.0)
     assert list(stage.answer(row, case, 1.0).token_ids) == check_full(stage, whole)
@@ -144,7 +144,7 @@ def check_dial(stage: Stage, row: Method, case: str) -> None:
     assert near < none / 2
 
 
-def check_full(stage: Stage, ready: Prefilled) -> list[int]:
+def check_full(stage: RowStage, ready: Prefilled) -> list[int]:
     """The prompt's logits are full prefill's; gives the answer that full prefill gives, without what ends it."""
     said: list[int] = []
     while len(said) < ANSWER:
@@ -166,7 +166,7 @@ def positions(prompt: Prompt) -> list[int]:
 
 
 @torch.no_grad()
-def stock(stage: Stage, prompt: Prompt, answered: Sequence[int] = ()) -> Tensor:
+def stock(stage: RowStage, prompt: Prompt, answered: Sequence[int] = ()) -> Tensor:
     """Logits behind a prompt and what was answered so far, (vocabulary,): one forward, no cache, masks by slot.
 
     The mask is explicit since transformers takes positions that jump for packed sequences.

@@ -27,6 +27,13 @@ def blocks(name: str) -> list[str]:
     return re.findall(r"```python\n(.*?)```", (DOCS / name).read_text(), re.DOTALL)
 
 
+def test_every_source_file_that_a_page_names_is_there() -> None:
+    known = [path.as_posix() for path in ROOT.rglob("*.py") if ".venv" not in path.parts]
+    for page in PAGES:
+        for name in re.findall(r"`([a-z_][\w/]*\.py)`", page.read_text()):
+            assert name == "last_tokens.py" or any(path.endswith(f"/{name}") for path in known), f"{page}: {name}"
+
+
 def test_the_examples_of_adding_a_method_run(tmp_path: Path, reader: Reader) -> None:
     engine, chunks = make(tmp_path, reader, "fusionrag", "naive")
     asked: list[Method] = []

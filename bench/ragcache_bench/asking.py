@@ -2,7 +2,7 @@
 
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -19,13 +19,13 @@ from ragcache.method import Method
 from ragcache.methods import find_method
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
-from ragcache.report import CacheReport
+from ragcache.report import CacheReport, Progress
 from ragcache.retrieve import Embedder
 from ragcache.store import LocalStore
-from ragcache_bench.company import Kind, company, documents
 from ragcache_bench.contenders import Contender
+from ragcache_bench.fused_neighbours import Kind, choose_neighbours, documents
 from ragcache_bench.lending import Lent
-from ragcache_bench.metrics import exact_match, token_f1
+from ragcache_bench.metrics import divergence, exact_match, token_f1
 from ragcache_bench.packed_gemm import packed_weights
 from ragcache_bench.records import Record
 from ragcache_bench.tasks import Example
@@ -33,13 +33,6 @@ from ragcache_bench.tasks import Example
 _NAME = re.compile(r"[A-Z0-9][\w'-]*(?: [A-Z0-9][\w'-]*)*")  # names and numbers, as they stand in a text
 
 Heard = tuple[Answer, Tensor]  # an answer, and its first token's logits
-
-#: Called with the stage, how much of it is done, and how much there is.
-Progress = Callable[[str, int, int], None]
-
-
-def silent(stage: str, done: int, total: int) -> None:
-    """Report nothing."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +58,7 @@ class Job:
     sampling : Sampling
         How answers are decoded.
     company : str
-        Which neighbours those are, one of `ragcache_bench.company.KINDS`.
+        Which neighbours those are, one of `ragcache_bench.fused_neighbours.KINDS`.
     together : bool
         Whether a question's contenders answer at once, and untimed.
     """
@@ -91,7 +84,7 @@ def filled(job: Job, reader: Reader, embedder: Embedder, progress: Progress) -> 
         packed_weights(),
     ):
         ids = _put(job, index, progress)
-        near = company(job.company, ids, documents(job.pool), embedder)
+        near = choose_neighbours(job.company, ids, documents(job.pool), embedder)
         for encoder in _encoders(who for asked in job.questions for _, who in asked.turns):
             for done, _ in enumerate(index.encode(encoder, neighbours=near), 1):
                 progress(f"{job.task}: encode {encoder.recipe}", done, len(ids))
@@ -180,12 +173,6 @@ def _likely(reader: Reader, example: Example) -> list[list[int]]:
     """Token ids of what may well be said, right or wrong, to serve as drafts."""
     names = dict.fromkeys(name for text in example.chunks for name in _NAME.findall(text))
     return [reader.tokenizer.encode(text, add_special_tokens=False) for text in (*example.answers, *names)]
-
-
-def divergence(full: Tensor, other: Tensor) -> float:
-    """KL(full || other) of two next-token distributions, nats, from their (vocabulary,) logits."""
-    p, q = full.double().log_softmax(-1), other.double().log_softmax(-1)
-    return max(0.0, float((p.exp() * (p - q)).nansum()))
 
 
 def charged(report: CacheReport) -> float | None:

@@ -18,6 +18,7 @@ from ragcache.engine.engine import Engine
 from ragcache.index.chunks import Chunk
 from ragcache.index.index import Index
 from ragcache.model.reader import Reader
+from ragcache_bench.metrics import divergence
 
 FP32_TOLERANCE = 1e-4
 _NOISE_FACTOR = 2.0
@@ -183,7 +184,7 @@ def ladder(reader: Reader) -> list[Rung]:
                     if method
                     else _two_steps(reader, ids, len(ids) // 2)
                 )
-                seen[name].append((_kl(full, logits), bool(full.argmax() != logits.argmax())))
+                seen[name].append((divergence(full, logits), bool(full.argmax() != logits.argmax())))
     return [
         Rung(name, fmean(kl for kl, _ in found), sum(changed for _, changed in found), len(found))
         for name, found in seen.items()
@@ -251,8 +252,3 @@ def _two_steps(reader: Reader, ids: Sequence[int], cut: int) -> Tensor:
 def _distance(one: Tensor, other: Tensor) -> float:
     difference = float((one - other).abs().max())
     return difference if math.isfinite(difference) else math.inf
-
-
-def _kl(full: Tensor, other: Tensor) -> float:
-    wanted, seen = full.double().log_softmax(-1), other.double().log_softmax(-1)  # (vocabulary,) each
-    return float((wanted.exp() * (wanted - seen)).sum().clamp_min(0))

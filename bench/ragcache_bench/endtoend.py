@@ -13,7 +13,7 @@ from ragcache.bundled import CorpusQuestion
 from ragcache.index.chunks import Chunk
 from ragcache.model.decode import Sampling
 from ragcache.rag import RagCache
-from ragcache_bench.asking import Progress
+from ragcache.report import Progress
 from ragcache_bench.contenders import Contender
 from ragcache_bench.metrics import bootstrap, exact_match
 

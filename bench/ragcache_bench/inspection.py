@@ -22,8 +22,9 @@ from ragcache.model.plan import ForwardPlan, Positions, ScoreSink, Slots
 from ragcache.model.prefill_context import PrefillContext
 from ragcache.model.reader import Reader
 from ragcache.prompt import Prompt
+from ragcache.report import Progress, ignore_progress
 from ragcache.retrieve import Embedder
-from ragcache_bench.asking import Asked, Job, Progress, filled, silent
+from ragcache_bench.asking import Asked, Job, filled
 from ragcache_bench.contenders import Contender
 from ragcache_bench.references import stock_kv
 from ragcache_bench.tasks import Example
@@ -82,7 +83,7 @@ class Inspection:
         The inspected method, and after it those it is compared with.
     full : Deviation
         Squared norms of full prefill's own K and V: what the others are a share of.
-    naive, mended : Deviation
+    naive, recomputed_kv : Deviation
         Of naive reuse, and of the inspected method by the time the first token is computed.
     attention_full, attention_reused : Tensor
         (layers, question tokens, slots) fp32: from the question to the context, mean over heads, under full prefill and
@@ -97,7 +98,7 @@ class Inspection:
     choices: tuple[Choice, ...]
     full: Deviation
     naive: Deviation
-    mended: Deviation
+    recomputed_kv: Deviation
     attention_full: Tensor
     attention_reused: Tensor
 
@@ -143,8 +144,8 @@ def inspect(
     work = _Work(Engine(reader, index), question, chunks, rows[0][0], sampling or Sampling())
     full_answer = work.answer(METHODS["full"], None).text
     ready, naive = work.prefill(*rows[0]), _passed(work.prefill(METHODS["naive"], None))
-    mended, prompt = _passed(ready), ready.prompt
-    full, context = stock_kv(reader, prompt), mended.context_end
+    reused, prompt = _passed(ready), ready.prompt
+    full, context = stock_kv(reader, prompt), reused.context_end
     buffer = reader.buffer(len(prompt))
     buffer.place(0, full)
     return Inspection(
@@ -156,9 +157,9 @@ def inspect(
         choices=tuple(work.choice(*row) for row in rows),
         full=_deviation([torch.zeros_like(kv) for kv in full], full, context),
         naive=_deviation(naive.buffer.read(0, context), full, context),
-        mended=_deviation(mended.buffer.read(0, context), full, context),
-        attention_full=_attention(buffer, mended),
-        attention_reused=_attention(mended.buffer, mended),
+        recomputed_kv=_deviation(reused.buffer.read(0, context), full, context),
+        attention_full=_attention(buffer, reused),
+        attention_reused=_attention(reused.buffer, reused),
     )
 
 
@@ -172,7 +173,7 @@ def of_example(
     others: Sequence[tuple[str | Method, float | None]] = (),
     sampling: Sampling | None = None,
     embedder: Embedder | None = None,
-    progress: Progress = silent,
+    progress: Progress = ignore_progress,
 ) -> Inspection:
     """The same for a benchmark's question, over its chunks in a temporary index.
 
@@ -311,8 +312,8 @@ def by_layer(seen: Inspection) -> list[Mapping[str, float]]:
     named = {
         "key_naive": _share(seen.naive.key, seen.full.key, slots, slots),
         "value_naive": _share(seen.naive.value, seen.full.value, slots, slots),
-        "key_mended": _share(seen.mended.key, seen.full.key, slots, slots),
-        "value_mended": _share(seen.mended.value, seen.full.value, slots, slots),
+        "key_mended": _share(seen.recomputed_kv.key, seen.full.key, slots, slots),
+        "value_mended": _share(seen.recomputed_kv.value, seen.full.value, slots, slots),
         "heads": _share(seen.naive.key, seen.naive.key, heads, slots),
         "covered": _share(seen.naive.key, seen.naive.key, chosen, slots),
         "attention": turned,

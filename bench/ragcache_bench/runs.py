@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
+from ragcache.report import Progress, ignore_progress
 from ragcache.retrieve import Embedder
-from ragcache_bench.asking import Asked, Job, Progress, silent, work
-from ragcache_bench.company import Kind
+from ragcache_bench.asking import Asked, Job, work
 from ragcache_bench.contenders import Contender, in_turn
+from ragcache_bench.fused_neighbours import Kind
 from ragcache_bench.records import Journal, Record, digest
 from ragcache_bench.tasks import Example
 from ragcache_bench.workers import Workers
@@ -44,7 +45,7 @@ class Bench:
     sampling: Sampling = field(default_factory=lambda: Sampling(max_new_tokens=40))
     embedder: Embedder = field(default_factory=Embedder)
     workers: Workers | None = None
-    progress: Progress = silent
+    progress: Progress = ignore_progress
     together: bool = False
 
     def answers(self, tasks: Tasks, field: Sequence[Contender], company: Kind = "similar") -> list[Record]:
@@ -62,7 +63,7 @@ class Bench:
         field : sequence of Contender
             Who takes part.
         company : str
-            Which neighbours a fused chunk has, one of `ragcache_bench.company.KINDS`.
+            Which neighbours a fused chunk has, one of `ragcache_bench.fused_neighbours.KINDS`.
 
         Returns
         -------

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from ragcache.errors import InvalidArgument
 from ragcache.rag import RagCache
+from ragcache.report import Progress
 from ragcache_bench import user_questions as own
-from ragcache_bench.asking import Progress
 from ragcache_bench.contenders import Contender
 from ragcache_bench.grid import Candidate, spelled
 from ragcache_bench.metrics import Interval, bootstrap, normalise

@@ -13,8 +13,9 @@ from ragcache.index.settings import nothing_in
 from ragcache.method import Method
 from ragcache.model.decode import Sampling
 from ragcache.rag import RagCache
+from ragcache.report import Progress
 from ragcache_bench.advice import lendable
-from ragcache_bench.asking import Asked, Progress, ask, where
+from ragcache_bench.asking import Asked, ask, where
 from ragcache_bench.contenders import Contender, in_turn
 from ragcache_bench.lending import lend
 from ragcache_bench.records import Journal, Record, digest

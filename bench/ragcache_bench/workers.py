@@ -14,8 +14,9 @@ import torch
 
 from ragcache.errors import RagCacheError, WorkerDied
 from ragcache.model.reader import Reader
+from ragcache.report import Progress
 from ragcache.retrieve import Embedder
-from ragcache_bench.asking import Job, Progress, work
+from ragcache_bench.asking import Job, work
 from ragcache_bench.records import Record
 
 _PATIENCE = 5.0  # seconds that a process has to end

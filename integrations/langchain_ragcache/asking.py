@@ -82,7 +82,7 @@ class Asking(BaseModel):
         stop: Sequence[str] | None,
         options: dict[str, Any],
     ) -> Stream:
-        """The answer to a prompt; over documents, in the house's own words, where there are some."""
+        """The answer to a prompt; over documents, in the built-in template, where there are some."""
         check_options(f"a call of {type(self).__name__}", options, _CALLED)
         rag, how = self.opened(), {**self._identifying_params, **options}
         if how["model"] not in (None, self.model, rag.reader.name):

@@ -40,7 +40,7 @@ class Following:
             answered = await self._answered(names)
         except NotImplementedError as error:
             return Synced(len(names), 0, f"the store cannot say which ids it has ({error}), so nothing was forgotten")
-        return await run_in_executor(None, self.kv.settle, names, answered)
+        return await run_in_executor(None, self.kv.reconcile, names, answered)
 
     def removing(self, method: Callable[..., Any]) -> Callable[..., Any]:
         """A method that takes something away in a manner of the store's own; what is gone behind it is forgotten."""

@@ -22,7 +22,7 @@ class RagCacheLLM(Asking, BaseLLM):
     """Continues a string as it is, from the KV of the chunks that stand in it.
 
     Strings that come together, as `batch` and `generate` hand them over, are continued at once. `documents=` asks the
-    string as a question over them, in the house's own words. `generation_info["ragcache"]` says what happened.
+    string as a question over them, in the built-in template. `generation_info["ragcache"]` says what happened.
     """
 
     cache: Any = False  # LangChain's key of a text model's answer knows neither documents nor a call's options

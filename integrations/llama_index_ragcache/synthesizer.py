@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class RagCacheSynthesizer(BaseSynthesizer):
-    """Answers over retrieved nodes in the house's own words: the answer that `ragcache ask` gives.
+    """Answers over retrieved nodes in the built-in template: the answer that `ragcache ask` gives.
 
     The response's metadata has a `ragcache` entry that says what happened; a streamed one gets it with its last piece.
 

@@ -231,7 +231,7 @@ class RagCacheVectorStore(BasePydanticVectorStore):
             answered = await self._answered(names)
         except NotImplementedError as error:
             return Synced(len(names), 0, f"the store cannot say which ids it has ({error}), so nothing was forgotten")
-        return await asyncio.to_thread(self._kv.settle, names, answered)
+        return await asyncio.to_thread(self._kv.reconcile, names, answered)
 
     def _has(self, names: Sequence[str]) -> Sequence[str]:
         """Which of some names the store says it has."""

@@ -1,6 +1,6 @@
 """Where reuse begins to pay: an index's own method timed against full prefill, over ever more of its own chunks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from statistics import median
 
@@ -8,12 +8,11 @@ from ragcache.engine.break_even import BreakEven
 from ragcache.engine.engine import Engine
 from ragcache.index.chunks import Chunk
 from ragcache.method import Method
+from ragcache.report import Progress
 
 _QUESTION = "Which of these notes says when, by whom and why it was decided?"
 _MOST, _MOST_TOKENS = 16, 8192  # chunks, and tokens of them: full prefill reads them too, several times
 _ROOM = 256  # tokens of a prompt beside its chunks
-
-Progress = Callable[[str, int, int], None]
 
 
 def calibrate(engine: Engine, progress: Progress | None = None, *, repeats: int = 3) -> BreakEven | None:

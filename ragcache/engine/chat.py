@@ -32,7 +32,7 @@ class Message:
 def build_chat(
     question: str, chunks: Sequence[Chunk], history: Sequence[Message], system: str = SYSTEM
 ) -> list[Message]:
-    """A question over chunks in the house's own words, behind earlier turns, whose system message stays theirs."""
+    """A question over chunks in the built-in template, behind earlier turns, whose system message stays theirs."""
     first = [] if history and history[0].role == "system" else [Message("system", system)]
     notes = [part for chunk in chunks for part in (chunk, CHUNK_END)]
     return merge_messages(

@@ -213,11 +213,11 @@ class Collection:
         """
         names = self.names()
         try:
-            return self.settle(names, [name for batch in batches(names) for name in held(batch)])
+            return self.reconcile(names, [name for batch in batches(names) for name in held(batch)])
         except NotImplementedError:
             return Synced(len(names), 0, "the store cannot say which ids it has, so nothing was forgotten")
 
-    def settle(self, asked: Sequence[str], answered: Sequence[str | None]) -> Synced:
+    def reconcile(self, asked: Sequence[str], answered: Sequence[str | None]) -> Synced:
         """Forget names that a store was asked about and lacks, if it is sure that its answer is about these names.
 
         It is where it has some of them, and names nothing else.

@@ -21,7 +21,7 @@ from ragcache.index.index import Index
 from ragcache.index.neighbours import SimilarChunks
 from ragcache.index.pricing import Pricing
 from ragcache.index.settings import nothing_in
-from ragcache.report import IngestPlan, IngestReport
+from ragcache.report import IngestPlan, IngestReport, Progress
 from ragcache.retrieve import (
     EDITION,
     Document,
@@ -39,9 +39,6 @@ from ragcache.retrieve import (
 )
 from ragcache.retrieve.given import AnyEmbedder, AnySplitter, splitter_name
 from ragcache.store import COLLECTION, DocumentRow
-
-#: Called with a stage's name, how much of it is done, and how much there is.
-Progress = Callable[[str, int, int], None]
 
 _LAYOUTS: Mapping[str, Layout] = {  # lines of all other formats are never wrapped
     **dict.fromkeys(("md", "markdown"), "markdown"),
@@ -375,10 +372,6 @@ class _Arrivals:
 def listed(paths: str | Path | Sequence[str | Path]) -> list[str | Path]:
     """One path or several, as a list."""
     return [paths] if isinstance(paths, str | Path) else list(paths)
-
-
-def silent(stage: str, done: int, total: int) -> None:
-    """Report nothing: the `Progress` of a caller that gave none."""
 
 
 def _pieces(document: Document, splitter: Splitter | GivenSplitter) -> list[Piece]:

@@ -10,7 +10,7 @@ from ragcache.select.protocol import Selector
 
 @dataclass(frozen=True)
 class Everything(Selector):
-    """The reference at the upper end of the dial: r = 1 in every budget."""
+    """The reference at the upper end: r = 1 in every budget."""
 
     query_agnostic: ClassVar[bool] = True
 

@@ -345,7 +345,7 @@ class LocalStore:
             _sync_folder(folder)
 
     def _refused(self, error: OSError) -> StorageFull:
-        remedy = "free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "mend it"
+        remedy = "free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "repair it"
         return StorageFull(
             f"the disk refused a write under {self.root} ({error.strerror}); {remedy} and repeat the command."
         )

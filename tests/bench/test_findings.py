@@ -10,12 +10,12 @@ import pytest
 import torch
 from conftest import byte_tokenizer, tiny_model
 from numpy.typing import NDArray
-from ragcache_bench.asking import Asked, Job, filled, silent
-from ragcache_bench.company import KINDS, Kind, company, documents
+from ragcache_bench.asking import Asked, Job, filled
 from ragcache_bench.findings import Finding, at_answers, deviation, effects, fusion, markdown, reversals
 from ragcache_bench.findings.deviation import at_heads, chosen, deviations, kept
 from ragcache_bench.findings.effects import Effects
 from ragcache_bench.findings.fusion import Cell, Given
+from ragcache_bench.fused_neighbours import KINDS, Kind, choose_neighbours, documents
 from ragcache_bench.records import Journal, Record
 from ragcache_bench.reference_attention import Reading, View
 from ragcache_bench.runs import Bench
@@ -29,6 +29,7 @@ from ragcache.errors import InvalidArgument
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 from ragcache.prompt import Prompt, Template
+from ragcache.report import ignore_progress
 
 TEXTS = ("This page is about Tide.", "It is based in Oslo.", "It is led by Mara Voss.", "Otter crosses the sound.")
 
@@ -139,7 +140,7 @@ DOCUMENTS = [["a b c", "a b d", "shared"], ["shared", "x y z", "x y"]]
 
 def near(kind: Kind, text: str, count: int, pool: Sequence[Sequence[str]] = DOCUMENTS) -> Sequence[str]:
     ids = {text: text for document in pool for text in document}
-    return company(kind, ids, pool, Letters())(text, count)  # type: ignore[arg-type]
+    return choose_neighbours(kind, ids, pool, Letters())(text, count)  # type: ignore[arg-type]
 
 
 def test_each_kind_of_company() -> None:
@@ -173,7 +174,7 @@ def test_chunks_are_encoded_behind_their_company(kind: Kind, reader: Reader) -> 
     example = Example("sections-0", "sections", TEXTS, "Where is Tide?", ("Oslo",), (0,))
     asked = Asked(example, (("key", Cell(kind, 2).contender),))
     job, text = Job("sections", (example,), (asked,), Sampling(), kind), TEXTS[2]
-    with filled(job, reader, Letters(), silent) as (index, ids):  # type: ignore[arg-type]
+    with filled(job, reader, Letters(), ignore_progress) as (index, ids):  # type: ignore[arg-type]
         chunk = index.chunks([ids[text]])[0]
         stored = index.load(chunk, Fused(2), None).kv
         prefix = reader.encode(index.prefix_segment.token_ids)
@@ -208,7 +209,7 @@ def test_every_cell_answers_every_question_once(
 
 def scores(**means: float) -> dict[Cell, Given]:
     """200 questions; every cell scores as its company, or its company and selector, say."""
-    cells = [*fusion.PLAIN, *(cell for kind in KINDS for cell in fusion.with_company(kind))]
+    cells = [*fusion.PLAIN, *(cell for kind in KINDS for cell in fusion.with_neighbours(kind))]
     level = {cell: means.get(f"{cell.company}_{cell.selector}", means.get(cell.company, 0.3)) for cell in cells}
     right = {cell: round(200 * mean) for cell, mean in level.items()}
     return {cell: Given([1.0] * k + [0.0] * (200 - k), [0.1] * 200) for cell, k in right.items()}

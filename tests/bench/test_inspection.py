@@ -80,7 +80,7 @@ def test_naive_deviation_is_the_distance_between_two_stock_forwards(
             norms = full[layer][0][0, :, first:last].pow(2).sum(-1).mean(0)
             assert torch.allclose(seen.full.key[layer, first:last], norms, rtol=1e-4)
     assert seen.naive.key[1:].sum() > 1
-    assert torch.equal(seen.naive.key, seen.mended.key)
+    assert torch.equal(seen.naive.key, seen.recomputed_kv.key)
 
 
 def test_keys_of_the_first_layer_never_deviate(stage: Stage) -> None:
@@ -104,8 +104,8 @@ def test_attention_is_what_stock_eager_attention_gives(readers: Callable[[str], 
 def test_what_is_recomputed_in_full_deviates_nowhere_and_looks_the_same(stage: Stage) -> None:
     engine, chunks, _ = stage
     seen = inspect(engine.reader, engine.index, QUESTION, chunks, "prophetkv", 1.0, sampling=SHORT)
-    assert seen.mended.key.max() < 1e-6
-    assert seen.mended.value.max() < 1e-6
+    assert seen.recomputed_kv.key.max() < 1e-6
+    assert seen.recomputed_kv.value.max() < 1e-6
     assert torch.allclose(seen.attention_reused, seen.attention_full, atol=1e-5)
     assert seen.choices[0].answer == seen.full_answer
     assert all(layer["covered"] in (0, pytest.approx(1)) for layer in by_layer(seen))
@@ -126,9 +126,9 @@ def test_selected_slots_are_those_the_engine_recomputes(stage: Stage) -> None:
 def test_a_recomputed_token_deviates_less_in_the_layer_above_than_a_stale_one_did(stage: Stage) -> None:
     _, _, seen = stage
     chosen = seen.choices[0].selected[: seen.naive.key.shape[1]]
-    assert seen.mended.key[1, chosen].sum() < seen.naive.key[1, chosen].sum()
+    assert seen.recomputed_kv.key[1, chosen].sum() < seen.naive.key[1, chosen].sum()
     stale = ~chosen
-    assert torch.allclose(seen.mended.key[:, stale], seen.naive.key[:, stale], atol=1e-6)
+    assert torch.allclose(seen.recomputed_kv.key[:, stale], seen.naive.key[:, stale], atol=1e-6)
 
 
 def test_tokens_join_to_the_text_and_chunks_name_their_slots(stage: Stage) -> None:
@@ -180,7 +180,7 @@ def test_a_look_leaves_no_encoding_behind(reader: Reader, tmp_path: Path) -> Non
     before = engine.index.catalog.stats()["encodings"]
     seen = inspect(reader, engine.index, QUESTION, chunks, "link0", sampling=SHORT)
     assert seen.naive.key[1].sum() > 0
-    assert not torch.equal(seen.naive.key, seen.mended.key)
+    assert not torch.equal(seen.naive.key, seen.recomputed_kv.key)
     assert engine.index.catalog.stats()["encodings"] == before
 
 

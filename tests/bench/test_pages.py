@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from ragcache_bench.asking import Asked, Job, filled, silent
+from ragcache_bench.asking import Asked, Job, filled
 from ragcache_bench.contenders import Contender
 from ragcache_bench.tasks import DOCUMENT_TASKS, TASKS, Binding, Corpus, Example, Sections
 from ragcache_bench.tasks.example import paged
@@ -18,6 +18,7 @@ from ragcache.errors import InvalidArgument
 from ragcache.method import Method
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
+from ragcache.report import ignore_progress
 
 BOUND = [name for name in TASKS if name.startswith(("sections", "pronouns", "labels", "units"))]
 WHOLE = InDocument(window=None)
@@ -150,7 +151,7 @@ def job(*encoders: Encoder) -> Job:
 
 
 def test_a_page_is_one_document_and_what_is_on_none_is_its_own(reader: Reader) -> None:
-    with filled(job(Alone()), reader, LETTERS, silent) as (index, ids):
+    with filled(job(Alone()), reader, LETTERS, ignore_progress) as (index, ids):
         found = sorted(tuple(row.text for row in index.catalog.chunks_of(one.id)) for one in index.catalog.documents())
         assert found == sorted([*PAGES, ("Loose.",), ("Also loose.",)])
         assert list(ids) == list(dict.fromkeys((*ASKED.chunks, *OTHER.chunks))), "those in prompts only"
@@ -158,7 +159,7 @@ def test_a_page_is_one_document_and_what_is_on_none_is_its_own(reader: Reader) -
 
 
 def test_in_document_sees_true_pages_and_never_the_prompts_neighbours(reader: Reader) -> None:
-    with filled(job(WHOLE), reader, LETTERS, silent) as (index, ids):
+    with filled(job(WHOLE), reader, LETTERS, ignore_progress) as (index, ids):
         prefix = reader.encode(index.prefix_segment.token_ids)
         segments = {
             text: index.uncached_chunk(text).segment.token_ids for page in (*PAGES, ("Loose.",)) for text in page
@@ -175,7 +176,7 @@ def test_in_document_sees_true_pages_and_never_the_prompts_neighbours(reader: Re
 
 
 def test_fusing_by_similarity_knows_the_prompts_chunks_only(reader: Reader) -> None:
-    with filled(job(Fused(9), Fused(1, by="structure")), reader, LETTERS, silent) as (index, ids):
+    with filled(job(Fused(9), Fused(1, by="structure")), reader, LETTERS, ignore_progress) as (index, ids):
         lengths = {text: len(index.uncached_chunk(text).segment) for page in PAGES for text in page}
         (chunk,) = index.chunks([ids["It is red."]])
         shown = [index.uncached_chunk(text) for text in ids if text != chunk.text]

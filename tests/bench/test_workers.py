@@ -1,5 +1,6 @@
 import os
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,6 +26,14 @@ def load(tmp_path_factory: pytest.TempPathFactory) -> "partial[Reader]":
     return partial(Reader.load, str(folder))
 
 
+@pytest.fixture(autouse=True)
+def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder for temporary files; processes speak through sockets there, whose paths must be short."""
+    with tempfile.TemporaryDirectory(prefix="rc") as folder:
+        monkeypatch.setattr("tempfile.tempdir", folder)
+        yield Path(folder)
+
+
 def asked(task: str, count: int, words: int = 3) -> list[Example]:
     texts = [(f"Project {i} is in Oslo.", "word " * words) for i in range(count)]
     return [Example(f"{task}-{i}", task, texts[i], "Where is it?", ("Oslo",), (0,)) for i in range(count)]
@@ -35,10 +44,8 @@ def untimed(records: Sequence[Record]) -> list[dict[str, object]]:
 
 
 def test_two_processes_answer_as_one_does_and_leave_nothing_behind(
-    load: "partial[Reader]", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    load: "partial[Reader]", tmp_path: Path, temporary: Path
 ) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
-    (tmp_path / "tmp").mkdir()
     tasks = {"a": asked("a", 3), "b": asked("b", 2), "c": asked("c", 1)}
     field = contenders([], (0.3,), controls=("full", "naive", "random"))
     steps: list[tuple[str, int, int]] = []
@@ -50,7 +57,7 @@ def test_two_processes_answer_as_one_does_and_leave_nothing_behind(
     assert untimed(together) == untimed(alone)
     assert [step for step in steps if step[0] == "questions"] == [("questions", n, 6) for n in range(7)]
     assert {stage for stage, *_ in steps} >= {"a: encode alone", "b: answer", "c: index"}
-    assert not list((tmp_path / "tmp").glob("ragcache-*"))
+    assert not list(temporary.glob("ragcache-*"))
     assert replace(two, journal=Journal(tmp_path / "two.jsonl")).answers(tasks, field) == together
 
 

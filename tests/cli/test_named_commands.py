@@ -15,7 +15,7 @@ from ragcache_cli.main import app
 from ragcache import errors
 
 ROOT = Path(__file__).parents[2]
-PLACES = ("ragcache", "cli", "integrations")
+PLACES = ("ragcache", "bench", "cli", "integrations")
 PAGES = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.name != "cli.md")]
 NAMED = re.compile(r"(\brun )?`(ragcache [^`]*)`")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from matrix import Stage, stage
+from matrix import RowStage, stage
 from torch.nn.modules.module import register_module_forward_pre_hook
 from transformers import PreTrainedModel
 from transformers.cache_utils import Cache
@@ -79,10 +79,10 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Count]:
 
 
 @pytest.fixture(scope="module")
-def stages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Stage]]:
-    made: dict[str, Stage] = {}
+def stages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], RowStage]]:
+    made: dict[str, RowStage] = {}
 
-    def get(architecture: str) -> Stage:
+    def get(architecture: str) -> RowStage:
         if architecture not in made:
             made[architecture] = stage(tmp_path_factory.mktemp("charging"), architecture)
         return made[architecture]
@@ -100,7 +100,7 @@ def shares(row: Method) -> tuple[float | None, ...]:
 @pytest.mark.parametrize("architecture", ["llama", "gemma3"])
 @pytest.mark.parametrize("row", list_methods().values(), ids=lambda row: row.name)
 def test_charged_is_what_was_computed(
-    stages: Callable[[str], Stage], monkeypatch: pytest.MonkeyPatch, row: Method, architecture: str, case: str
+    stages: Callable[[str], RowStage], monkeypatch: pytest.MonkeyPatch, row: Method, architecture: str, case: str
 ) -> None:
     one = stages(architecture)
     one.prefill(row, "hits")  # the system prefix is stored; an auxiliary model is loaded

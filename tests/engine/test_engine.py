@@ -9,6 +9,7 @@ from conftest import tiny_reader
 from staged import QUESTION, TEXTS, make
 
 from ragcache.encode import Alone
+from ragcache.engine.chat import Message
 from ragcache.engine.engine import Engine
 from ragcache.errors import InvalidArgument, MissingEncoding, PromptTooLong, UnknownMethod
 from ragcache.index.chunks import Chunk
@@ -141,10 +142,19 @@ def test_a_prompt_beyond_the_models_limit_is_refused(tmp_path: Path) -> None:
         engine.answer(QUESTION, chunks, method="naive", sampling=SHORT)
 
 
-def test_an_encoding_the_index_lacks_is_named_with_its_command(tmp_path: Path, reader: Reader) -> None:
-    engine, _ = make(tmp_path, reader, "naive")
-    with pytest.raises(MissingEncoding, match=r"ragcache ingest --method fusionrag"):
-        engine.check_encoding(METHODS["fusionrag"])
+def test_an_encoding_the_index_lacks_is_named_with_its_command_on_every_path(tmp_path: Path, reader: Reader) -> None:
+    engine, chunks = make(tmp_path, reader, "naive")
+    lacking: list[Callable[[], object]] = [
+        lambda: engine.check_encoding(METHODS["fusionrag"]),
+        lambda: engine.answer(QUESTION, chunks, method="fusionrag"),
+        lambda: engine.answer(QUESTION, chunks, method="fusionrag", history=[Message("user", "Hello.")]),
+        lambda: engine.answers([(QUESTION, chunks)], method="fusionrag"),
+        lambda: engine.stream(QUESTION, chunks, method="fusionrag"),
+        lambda: engine.complete(TEXTS[0], method="fusionrag"),
+    ]
+    for ask in lacking:
+        with pytest.raises(MissingEncoding, match=r"ragcache ingest --method fusionrag"):
+            ask()
     engine.check_encoding(METHODS["cacheblend"])  # shares naive's encoding
 
 

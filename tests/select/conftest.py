@@ -28,7 +28,7 @@ Attention = Callable[..., list[Tensor]]
 
 
 @dataclass(frozen=True)
-class Stage:
+class SelectorStage:
     """An engine over four short chunks with KV made alone, and behind the prefix."""
 
     engine: Engine
@@ -77,10 +77,10 @@ def foreign(tokenizers: dict[str, PreTrainedTokenizerFast]) -> Reader:
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory, deep: Reader) -> Iterator[Stage]:
+def stage(tmp_path_factory: pytest.TempPathFactory, deep: Reader) -> Iterator[SelectorStage]:
     folder: Path = tmp_path_factory.mktemp("select")
     engine, chunks = make(folder, deep, "naive", "fusionrag")
-    yield Stage(engine, chunks)
+    yield SelectorStage(engine, chunks)
     engine.index.close()
 
 

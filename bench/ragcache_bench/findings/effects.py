@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Self
 
-from ragcache_bench.company import KINDS, Kind
 from ragcache_bench.findings.finding import Finding, Verdict, shown
 from ragcache_bench.findings.fusion import (
     BUDGETS,
@@ -20,6 +19,7 @@ from ragcache_bench.findings.fusion import (
     Scores,
     scores,
 )
+from ragcache_bench.fused_neighbours import KINDS, Kind
 from ragcache_bench.metrics import Interval, bootstrap
 from ragcache_bench.runs import Bench, Tasks
 

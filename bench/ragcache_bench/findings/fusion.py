@@ -6,8 +6,8 @@ from ragcache.encode import Encoder, Fused, Prefixed
 from ragcache.method import Method
 from ragcache.methods import METHODS
 from ragcache.select import KeyDeviation, QuestionAttention, Selector
-from ragcache_bench.company import KINDS, Kind
 from ragcache_bench.contenders import Contender
+from ragcache_bench.fused_neighbours import KINDS, Kind
 from ragcache_bench.runs import Bench, Tasks
 
 COUNTS = (2, 5, 10, 15)
@@ -57,7 +57,7 @@ PLAIN = (
 )  # fmt: skip
 
 
-def with_company(kind: Kind) -> tuple[Cell, ...]:
+def with_neighbours(kind: Kind) -> tuple[Cell, ...]:
     """The cells of one choice of neighbours."""
     grid = [Cell(kind, n, "question" if r else "", r) for n in COUNTS for r in BUDGETS]
     return (*grid, *(Cell(kind, 10, selector, LADDER) for selector in SELECTORS))
@@ -78,7 +78,7 @@ def scores(bench: Bench, tasks: Tasks) -> Scores:
     """Every question in every cell; each choice of neighbours has temporary indexes of its own."""
     found: Scores = {task: {} for task in tasks}
     for kind in (None, *KINDS):
-        cells = with_company(kind) if kind else PLAIN
+        cells = with_neighbours(kind) if kind else PLAIN
         records = bench.answers(tasks, [cell.contender for cell in cells], kind or "similar")
         for task in tasks:
             for cell in cells:

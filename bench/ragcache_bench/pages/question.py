@@ -154,8 +154,8 @@ _VIEWS = {
 
 def _views(seen: Inspection) -> dict[str, Tensor]:
     """(layers, slots) in [0, 1]; what the method leaves stands on the scale of naive reuse."""
-    pairs = {"key": (seen.naive.key, seen.mended.key, seen.full.key),
-             "value": (seen.naive.value, seen.mended.value, seen.full.value)}  # fmt: skip
+    pairs = {"key": (seen.naive.key, seen.recomputed_kv.key, seen.full.key),
+             "value": (seen.naive.value, seen.recomputed_kv.value, seen.full.value)}  # fmt: skip
     found: dict[str, Tensor] = {}
     for name, (naive, left, full) in pairs.items():
         floor = full.mean(-1) / 100
@@ -193,7 +193,7 @@ def _heat(seen: Inspection, method: str) -> Iterator[str]:
         "One column per token of the context, in the prompt's order; lines are chunk borders. Each layer's colour is "
         "full at the 99th percentile of naive reuse, or at 1 % of full prefill's squared norm where that is more; of "
         f"full prefill where attention is shown. What {escape(method)} leaves is on the scale of naive reuse, so paler "
-        "is mended. Attention is the mean over heads and the question's tokens, inside the chunks."
+        "is recomputed. Attention is the mean over heads and the question's tokens, inside the chunks."
         "</figcaption></figure>"
     )
 

@@ -9,7 +9,7 @@ from time import perf_counter
 from ragcache.encode import Alone, Encoder, Fused
 from ragcache.index.index import Index
 from ragcache.model.reader import Reader
-from ragcache_bench.asking import Progress, silent
+from ragcache.report import Progress, ignore_progress
 from ragcache_bench.speed.shapes import random_texts
 
 
@@ -44,7 +44,7 @@ class Ingested:
 
 
 def measure(
-    reader: Reader, *, chunks: int = 32, words: int = 256, repeats: int = 5, progress: Progress = silent
+    reader: Reader, *, chunks: int = 32, words: int = 256, repeats: int = 5, progress: Progress = ignore_progress
 ) -> list[Ingested]:
     """Forward chunks, ingest them alone, and ingest them fused with the ten that stand next; in turns, warmed up.
 

@@ -12,7 +12,8 @@ from ragcache.errors import InvalidArgument
 from ragcache.index.chunks import Chunk
 from ragcache.index.index import MEMORY_BYTES, Index
 from ragcache.model.reader import Reader
-from ragcache_bench.asking import Progress, charged, silent
+from ragcache.report import Progress, ignore_progress
+from ragcache_bench.asking import charged
 from ragcache_bench.contenders import Contender
 from ragcache_bench.speed.clock import milliseconds
 from ragcache_bench.speed.machine import give_back
@@ -85,7 +86,7 @@ def measure(
     repeats: int = 5,
     store: str = "warm",
     peers: Sequence[Peer] = (),
-    progress: Progress = silent,
+    progress: Progress = ignore_progress,
 ) -> list[Latency]:
     """Time full prefill, every contender and every peer on the same prompts, taking turns, after a warm-up of each.
 

@@ -14,7 +14,7 @@ from ragcache.index.chunks import Chunk
 from ragcache.index.index import Index
 from ragcache.model.plan import HIDDEN
 from ragcache.model.reader import Reader
-from ragcache_bench.asking import Progress
+from ragcache.report import Progress
 from ragcache_bench.contenders import Contender
 
 CHUNK, PREFIX, QUESTION = 512, 16, 32  # tokens

@@ -13,7 +13,7 @@ from ragcache.engine.request import Request
 from ragcache.index.chunks import Chunk
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
-from ragcache_bench.asking import Progress, silent
+from ragcache.report import Progress, ignore_progress
 from ragcache_bench.contenders import Contender
 from ragcache_bench.speed.latency import at_hand
 from ragcache_bench.speed.shapes import CHUNK, filled, question, random_texts, whole
@@ -66,7 +66,7 @@ def measure(
     tokens: int = 32,
     repeats: int = 5,
     store: str = "warm",
-    progress: Progress = silent,
+    progress: Progress = ignore_progress,
 ) -> list[Throughput]:
     """Answer the same questions in every way, taking turns, after a warm-up of each.
 

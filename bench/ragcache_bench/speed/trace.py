@@ -9,7 +9,7 @@ import torch
 from ragcache.engine.engine import Engine
 from ragcache.errors import InvalidArgument
 from ragcache.model.reader import Reader
-from ragcache_bench.asking import Progress, silent
+from ragcache.report import Progress, ignore_progress
 from ragcache_bench.contenders import Contender
 from ragcache_bench.metrics import bootstrap_ratio
 from ragcache_bench.records import Journal
@@ -95,7 +95,7 @@ def replay(
     *,
     store: str = "warm",
     peers: Sequence[Peer] = (),
-    progress: Progress = silent,
+    progress: Progress = ignore_progress,
 ) -> list[Replayed]:
     """Have everybody answer every question before the next one comes; what the journal knows is not timed again.
 

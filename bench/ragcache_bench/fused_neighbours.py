@@ -18,8 +18,10 @@ Kind = Literal["similar", "random", "document", "itself"]
 KINDS: tuple[Kind, ...] = ("similar", "random", "document", "itself")
 
 
-def company(kind: Kind, ids: Mapping[str, str], documents: Sequence[Sequence[str]], embedder: Embedder) -> Neighbours:
-    """Who keeps a chunk company, as `Index.encode` asks; whatever it takes to know is done when it first does.
+def choose_neighbours(
+    kind: Kind, ids: Mapping[str, str], documents: Sequence[Sequence[str]], embedder: Embedder
+) -> Neighbours:
+    """Behind which chunks a chunk is computed, as `Index.encode` asks; done when it first does.
 
     Parameters
     ----------
@@ -28,7 +30,7 @@ def company(kind: Kind, ids: Mapping[str, str], documents: Sequence[Sequence[str
         chunk; those in front of it in its own document, in reading order, fewer near its beginning; the chunk itself,
         over and over.
     ids : mapping of str to str
-        Ids by text of the chunks that may keep each other company; any other chunk has none.
+        Ids by text of the chunks that may stand in front of each other; any other chunk has none.
     documents : sequence of sequence of str
         The chunks of each document in reading order; a text that comes again belongs to the first.
     embedder : Embedder
