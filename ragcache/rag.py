@@ -15,7 +15,7 @@ from ragcache.engine.answer import Answer
 from ragcache.engine.chat import Message
 from ragcache.engine.clock import Clock
 from ragcache.engine.engine import Engine
-from ragcache.engine.request import Request
+from ragcache.engine.request import Request, RequestOptions
 from ragcache.engine.stream import Stream
 from ragcache.index.chroma_import import list_chroma_entries
 from ragcache.index.chunks import Chunk
@@ -378,9 +378,8 @@ class RagCache:
         with clock.stage("retrieve", waits=False):
             said = [message.text for message in history if message.role == "user"]
             chunks = self.retrieve("\n".join([*said[-1:], question]), top_k=top_k)
-        return self.engine.requests.from_question(
-            question, chunks, method=method, recompute=recompute, sampling=sampling, history=history, clock=clock
-        )
+        options = RequestOptions(method, recompute, sampling, clock=clock)
+        return self.engine.requests.from_question(question, chunks, options, history)
 
     def _encoders(self, names: Sequence[str | Method] | None) -> list[Encoder]:
         rows = [methods.find_method(name) for name in names or [self.method]]

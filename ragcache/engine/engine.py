@@ -7,7 +7,7 @@ from functools import partial
 from ragcache.engine.answer import Answer, compare_answers
 from ragcache.engine.chat import Message
 from ragcache.engine.prefill import Prefilled, choose_strategy
-from ragcache.engine.request import AnyMethod, Request, RequestBuilder
+from ragcache.engine.request import AnyMethod, Request, RequestBuilder, RequestOptions
 from ragcache.engine.stream import Stream
 from ragcache.index.chunks import Chunk
 from ragcache.index.index import Index
@@ -78,9 +78,8 @@ class Engine:
         MissingEncoding
             If the index holds KV, but none that the method loads.
         """
-        request = self.requests.from_question(
-            question, chunks, method=method, recompute=recompute, sampling=sampling, history=history
-        )
+        options = RequestOptions(method, recompute, sampling)
+        request = self.requests.from_question(question, chunks, options, history)
         return self.compare(request) if compare else self.start(request).answer
 
     def answers(
@@ -111,7 +110,7 @@ class Engine:
         InvalidArgument, PromptTooLong, MissingEncoding
             As `answer`, for the first question that does, once all others are answered.
         """
-        builders = self.requests.from_pairs(pairs, method=method, recompute=recompute, sampling=sampling)
+        builders = self.requests.from_pairs(pairs, RequestOptions(method, recompute, sampling))
         return self.reader.run_batch([partial(self._answer, build) for build in builders])
 
     def stream(
@@ -130,11 +129,8 @@ class Engine:
         Token ids of answers that may well come are `drafts`: one that does costs a single forward, not one per token.
         Only greedy decoding looks at them. They change nothing but the rounding of rows that are forwarded together.
         """
-        return self.start(
-            self.requests.from_question(
-                question, chunks, method=method, recompute=recompute, sampling=sampling, history=history, drafts=drafts
-            )
-        )
+        options = RequestOptions(method, recompute, sampling, drafts)
+        return self.start(self.requests.from_question(question, chunks, options, history))
 
     def complete(
         self,
@@ -165,7 +161,7 @@ class Engine:
         UnsupportedModel
             If the model's chat template refuses the messages.
         """
-        return self.start(self.requests.from_prompt(prompt, method=method, recompute=recompute, sampling=sampling))
+        return self.start(self.requests.from_prompt(prompt, RequestOptions(method, recompute, sampling)))
 
     def chunk(self, text: str, name: str | None = None) -> Chunk:
         """The index's chunk of this text, white space around it apart; an uncached one where it has none.
@@ -208,10 +204,10 @@ class Engine:
         The method is the engine's own where none is named, whatever break-even says, and KV that the index lacks
         altogether is made, for this once.
         """
-        request = self.requests.from_question(
-            question, chunks, method=method or self.method, recompute=recompute,
-            sampling=Sampling(max_new_tokens=max_new_tokens), lacking=True,
-        )  # fmt: skip
+        options = RequestOptions(
+            method or self.method, recompute, Sampling(max_new_tokens=max_new_tokens), make_missing=True
+        )
+        request = self.requests.from_question(question, chunks, options)
         return choose_strategy(request.method).prefill(request, self.index)
 
     def check_encoding(self, method: AnyMethod) -> None:

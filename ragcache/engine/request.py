@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self
+from typing import Self
 
 from ragcache.engine.break_even import BreakEven
 from ragcache.engine.chat import Message, build_chat
@@ -70,6 +70,41 @@ class Request:
 AnyMethod = str | Method
 
 
+@dataclass(frozen=True)
+class RequestOptions:
+    """How a request is to be answered, as far as the caller says.
+
+    Attributes
+    ----------
+    method : str or Method, optional
+        A row of the table, or one's own; the engine's by default.
+    recompute : float, optional
+        Share of the reused tokens to recompute, in [0, 1]; the row's default otherwise.
+    sampling : Sampling, optional
+        Greedy by default.
+    drafts : sequence of sequence of int
+        Token ids of answers that may well come.
+    clock : Clock, optional
+        Begun already, say in front of retrieval.
+    shared : SharedContexts, optional
+        Contexts are taken from there, and left there for the next question over them.
+    at_once : bool
+        Whether it is one of several that are answered at once: they gain more by what they share than by full prefill
+        of a few, so break-even is not looked at.
+    make_missing : bool
+        Whether KV of an encoding that the index lacks altogether is made, for this once.
+    """
+
+    method: AnyMethod | None = None
+    recompute: float | None = None
+    sampling: Sampling | None = None
+    drafts: Sequence[Sequence[int]] = ()
+    clock: Clock | None = None
+    shared: SharedContexts | None = None
+    at_once: bool = False
+    make_missing: bool = False
+
+
 class RequestBuilder:
     """Makes requests over the chunks of an index.
 
@@ -90,38 +125,57 @@ class RequestBuilder:
         self,
         question: str,
         chunks: Sequence[Chunk | str],
-        *,
-        method: AnyMethod | None,
-        recompute: float | None,
+        options: RequestOptions | None = None,
         history: Sequence[Message] = (),
-        at_once: bool = False,
-        **how: Any,
     ) -> Request:
         """A question over chunks, in the built-in template; behind earlier turns it goes through the chat template.
 
-        Questions that are answered at once gain more by what they share than by full prefill of a few: where no method
-        is named, break-even is looked at only if not `at_once`.
+        Raises
+        ------
+        InvalidArgument, MissingEncoding
+            As `Engine.answer`.
         """
         check_question(question)
-        known = self.resolve_chunks(chunks)
-        if history:
-            chat = build_chat(question, known, history, self._index.template.system)
-            return self.from_prompt(chat, method=method, recompute=recompute, question=question, **how)
-        row, notes = self._choose(method, recompute, known, at_once=at_once)
-        return self._request(question, known, self._index.template, row, recompute, notes, **how)
+        options, known = options or RequestOptions(), self.resolve_chunks(chunks)
+        if not history:
+            return self._build(question, known, self._index.template, options)
+        chat = build_chat(question, known, history, self._index.template.system)
+        return self.from_prompt(chat, options, question=question)
 
-    def from_pairs(self, pairs: Sequence[tuple[str, Sequence[Chunk | str]]], **how: Any) -> list[Callable[[], Request]]:
+    def from_prompt(
+        self, prompt: str | Sequence[Message], options: RequestOptions | None = None, *, question: str = ""
+    ) -> Request:
+        """A prompt that somebody else wrote, with the index's chunks found in it.
+
+        It answers the question named, or else whatever its last words are.
+
+        Raises
+        ------
+        InvalidArgument, MissingEncoding, UnsupportedModel
+            As `Engine.complete`.
+        """
+        options = options or RequestOptions()
+        self.check_encoding(options.method or self.method)
+        clock = options.clock or Clock(self._index.reader.device)
+        with clock.stage("match", waits=False):
+            parsed = self.parser.parse(prompt)
+        return self._build(question or parsed.question, parsed.chunks, parsed, replace(options, clock=clock))
+
+    def from_pairs(
+        self, pairs: Sequence[tuple[str, Sequence[Chunk | str]]], options: RequestOptions | None = None
+    ) -> list[Callable[[], Request]]:
         """What builds the request of each question and its chunks, when its turn comes.
 
         Questions over the same chunks in the same order share a context.
         """
+        alone = replace(options or RequestOptions(), at_once=True)
         shared: SharedContexts = {}
         known = [(question, self.resolve_chunks(chunks)) for question, chunks in pairs]
         often = Counter(tuple(chunk.id for chunk in chunks) for _, chunks in known)
 
         def build(question: str, chunks: Sequence[Chunk]) -> Request:
-            common = shared if often[tuple(chunk.id for chunk in chunks)] > 1 else None
-            return self.from_question(question, chunks, at_once=True, shared=common, **how)
+            common = often[tuple(chunk.id for chunk in chunks)] > 1
+            return self.from_question(question, chunks, replace(alone, shared=shared) if common else alone)
 
         return [partial(build, *pair) for pair in known]
 
@@ -129,59 +183,28 @@ class RequestBuilder:
         """Chunks as they are; plain text as chunks that were never ingested."""
         return [self._index.uncached_chunk(chunk) if isinstance(chunk, str) else chunk for chunk in chunks]
 
-    def from_prompt(
-        self,
-        prompt: str | Sequence[Message],
-        *,
-        method: AnyMethod | None,
-        recompute: float | None,
-        question: str = "",
-        clock: Clock | None = None,
-        **how: Any,
-    ) -> Request:
-        """A prompt that somebody else wrote, with the index's chunks found in it.
-
-        It answers the question named, or else whatever its last words are.
-        """
-        self.check_encoding(method or self.method)
-        clock = clock or Clock(self._index.reader.device)
-        with clock.stage("match", waits=False):
-            parsed = self.parser.parse(prompt)
-        row, notes = self._choose(method, recompute, parsed.chunks)
-        asked = question or parsed.question
-        return self._request(asked, parsed.chunks, parsed, row, recompute, notes, clock=clock, **how)
-
-    def _request(
-        self,
-        question: str,
-        chunks: Sequence[Chunk],
-        frame: Template | ParsedPrompt,
-        row: Method,
-        recompute: float | None,
-        notes: tuple[str, ...],
-        *,
-        sampling: Sampling | None = None,
-        clock: Clock | None = None,
-        lacking: bool = False,
-        **how: Any,
-    ) -> Request:
-        ratio = row.budget(recompute)
-        if not lacking and any(chunk.source for chunk in chunks):  # of others there is no KV anyway
-            self.check_encoding(row)
-        said = (*notes, *filter(None, [self._index.reader.refused]), *self.parser.notes(frame, chunks))
-        clock = clock or Clock(self._index.reader.device)
-        return Request(question, tuple(chunks), frame, row, ratio, sampling or Sampling(), clock, notes=said, **how)
-
     def check_encoding(self, method: AnyMethod) -> None:
         """Refuse a method whose encoding the index lacks altogether, as `Engine.check_encoding`."""
         check_encoding(self._index.catalog, self._index.path, find_method(method))
 
-    def _choose(
-        self, method: AnyMethod | None, recompute: float | None, chunks: Sequence[Chunk], *, at_once: bool = False
-    ) -> tuple[Method, tuple[str, ...]]:
+    def _build(
+        self, question: str, chunks: Sequence[Chunk], frame: Template | ParsedPrompt, options: RequestOptions
+    ) -> Request:
+        row, notes = self._choose(options, chunks)
+        ratio = row.budget(options.recompute)
+        if not options.make_missing and any(chunk.source for chunk in chunks):  # of others there is no KV anyway
+            self.check_encoding(row)
+        said = (*notes, *filter(None, [self._index.reader.refused]), *self.parser.notes(frame, chunks))
+        clock, sampling = options.clock or Clock(self._index.reader.device), options.sampling or Sampling()
+        return Request(
+            question, tuple(chunks), frame, row, ratio, sampling, clock, options.drafts, said, options.shared
+        )
+
+    def _choose(self, options: RequestOptions, chunks: Sequence[Chunk]) -> tuple[Method, tuple[str, ...]]:
         """The method that answers: where none is named, full prefill, with a note, if it was measured to be sooner."""
-        row = find_method(method or self.method)
-        if at_once or method is not None or recompute is not None or not chunks:
+        row = find_method(options.method or self.method)
+        named = options.method is not None or options.recompute is not None
+        if options.at_once or named or not chunks:
             return row, ()
         known, context = BreakEven.of(self._index, self.method), sum(len(chunk.segment) for chunk in chunks)
         if known is None or context > known.tokens:

@@ -15,6 +15,7 @@ from staged import make
 
 from ragcache.engine.engine import Engine
 from ragcache.engine.prefill import Prefilled, choose_strategy
+from ragcache.engine.request import RequestOptions
 from ragcache.errors import PromptTooLong
 from ragcache.index.chunks import Chunk, Loaded
 from ragcache.index.index import Index
@@ -40,9 +41,8 @@ def prefill_shared(
     recompute: float | None = None,
 ) -> Prefilled:
     """As `Engine.prefill`, over contexts that questions share."""
-    request = engine.requests.from_question(
-        question, chunks, method=method or engine.method, recompute=recompute, shared=shared, lacking=True
-    )
+    options = RequestOptions(method or engine.method, recompute, shared=shared, make_missing=True)
+    request = engine.requests.from_question(question, chunks, options)
     return choose_strategy(request.method).prefill(request, engine.index)
 
 

@@ -34,6 +34,7 @@ from llama_index_ragcache import RagCacheLLM, RagCacheRetriever, RagCacheSynthes
 from ragcache import RagCache
 from ragcache.engine.engine import Engine
 from ragcache.engine.prefill import choose_strategy
+from ragcache.engine.request import RequestOptions
 from ragcache.engine.stream import Stream
 from ragcache.errors import InvalidArgument
 from ragcache.index.chunks import Chunk
@@ -182,7 +183,7 @@ def test_the_first_token_is_the_engine_s_and_all_recomputed_it_is_full_prefill(
         engine = index.as_query_engine(llm=RagCacheLLM(rag, recompute=recompute), similarity_top_k=TOP)
         for question in asked()[:4]:
             engine.query(question)
-            request = rag.engine.requests.from_prompt(prompts[-1], method=rag.method, recompute=recompute)
+            request = rag.engine.requests.from_prompt(prompts[-1], RequestOptions(rag.method, recompute))
             own = choose_strategy(request.method).prefill(request, rag.index)
             assert own.prompt.token_ids == streams[-1].prompt.token_ids
             assert torch.equal(streams[-1].logits, own.logits)

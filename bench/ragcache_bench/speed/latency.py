@@ -18,7 +18,7 @@ from ragcache_bench.contenders import Contender
 from ragcache_bench.speed.clock import milliseconds
 from ragcache_bench.speed.machine import give_back
 from ragcache_bench.speed.peers import Peer
-from ragcache_bench.speed.runners import STORES, Runner, Taken, Turn, pack_sequences, shuffled, with_full
+from ragcache_bench.speed.runners import STORES, Runner, Taken, Turn, line_up, shuffled, with_full
 from ragcache_bench.speed.shapes import CHUNK, filled, question, random_texts, whole
 
 STAGES = ("load", "place", "select", "prefill")
@@ -124,7 +124,7 @@ def measure(
         chunks = filled(index, everyone, random_texts(context // chunk, chunk, seed=context + chunk), progress)
         for peer in peers:
             peer.reset()
-        runners = pack_sequences(Engine(reader, index), everyone, store, peers)
+        runners = line_up(Engine(reader, index), everyone, store, peers)
         taken = _turns(index, runners, chunks, repeats, progress)
         weights = weights_ms(reader, repeats)
     full = [turn.ms for turn in taken[0][1:]]

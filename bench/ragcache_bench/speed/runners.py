@@ -125,7 +125,7 @@ def with_full(field: Sequence[Contender]) -> list[Contender]:
     return [Contender(methods.find_method("full")), *(one for one in field if one.method.name != "full")]
 
 
-def pack_sequences(engine: Engine, field: Sequence[Contender], store: str, peers: Sequence[Peer]) -> list[Runner]:
+def line_up(engine: Engine, field: Sequence[Contender], store: str, peers: Sequence[Peer]) -> list[Runner]:
     """Everybody who takes turns: contenders, then peers."""
     return [*(own(engine, one, store) for one in field), *map(other, peers)]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ragcache.engine.engine import Engine
 from ragcache.engine.prefill import Prefilled, choose_strategy
-from ragcache.engine.request import Request
+from ragcache.engine.request import Request, RequestOptions
 from ragcache.index.chunks import Chunk
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
@@ -139,7 +139,7 @@ def _difference(engine: Engine, pairs: Sequence[Pair], how: Mapping[str, Any]) -
         request = build()
         return choose_strategy(request.method).prefill(request, engine.index)
 
-    requests = engine.requests.from_pairs(pairs, sampling=Sampling(max_new_tokens=1), **how)
+    requests = engine.requests.from_pairs(pairs, RequestOptions(sampling=Sampling(max_new_tokens=1), **how))
     at_once = engine.reader.run_batch([partial(prefill, build) for build in requests])
     alone = [engine.prefill(*pair, **how) for pair in pairs]
     return max(float((a.logits - b.logits).abs().max()) for a, b in zip(at_once, alone, strict=True))

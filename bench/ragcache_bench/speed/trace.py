@@ -15,7 +15,7 @@ from ragcache_bench.metrics import bootstrap_ratio
 from ragcache_bench.records import Journal
 from ragcache_bench.speed.latency import at_hand
 from ragcache_bench.speed.peers import Peer
-from ragcache_bench.speed.runners import Runner, Turn, pack_sequences, with_full
+from ragcache_bench.speed.runners import Runner, Turn, line_up, with_full
 from ragcache_bench.speed.shapes import filled, question, random_texts
 
 
@@ -120,7 +120,7 @@ def replay(
     with at_hand(reader, store) as index:
         # Those behind the pool are in no question: everybody warms up on them.
         chunks = filled(index, everyone, random_texts(trace.pool + trace.chunks, trace.tokens), progress)
-        runners = pack_sequences(Engine(reader, index), everyone, store, peers)
+        runners = line_up(Engine(reader, index), everyone, store, peers)
         for runner in runners:
             runner.run(Turn.of(index, question(index), chunks[trace.pool :]))
         machine = (str(reader.device), str(torch.get_num_threads()), reader.fingerprint)
