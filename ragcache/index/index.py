@@ -17,12 +17,12 @@ from ragcache.index.binding import bind_model, bind_template
 from ragcache.index.chunks import Chunk, Loaded, chunk_id, chunk_of, document_id, uncached_id
 from ragcache.index.encoding_batches import batches, capacity
 from ragcache.index.encoding_context import IndexEncodingContext, displaced, lacking_extras
+from ragcache.index.stored_kv import StoredKV
 from ragcache.model.buffer import ChunkKV
 from ragcache.model.reader import Reader
 from ragcache.prompt import Segment
 from ragcache.store import (
     PREFIX,
-    Blob,
     Catalog,
     ChunkRow,
     Codec,
@@ -32,11 +32,8 @@ from ragcache.store import (
     LocalStore,
     MemoryTier,
     is_key,
-    kv_key,
     load_or_create_secret,
     locks_of,
-    pack,
-    unpack,
 )
 
 MEMORY_BYTES = 1 << 30
@@ -88,10 +85,16 @@ class Index:
         self.catalog = Catalog(self.path / "catalog.sqlite", durable=store is None or store.durable)
         self.store = store or LocalStore.near(reader.device, self.path / "kv")
         self.template = bind_template(self.catalog, reader, system, self.path)
-        self._fingerprint = bind_model(self.catalog, reader, self.path)
-        self._secret = load_or_create_secret(self.path / "secret")
         self._memory = MemoryTier(memory_bytes)
-        self._codec = codec
+        self._kv = StoredKV(
+            self.store,
+            self._memory,
+            codec,
+            fingerprint=bind_model(self.catalog, reader, self.path),
+            secret=load_or_create_secret(self.path / "secret"),
+            limit=reader.limit,
+            drop=self.catalog.drop_key,
+        )
         self.writing, self.encoding = locks_of(self.path)
         self.forgotten = Forgotten(self.catalog, self.store, self._memory.discard)
         with self.writing:
@@ -170,7 +173,7 @@ class Index:
     @property
     def prefix_key(self) -> str:
         """The key of the system prefix's KV."""
-        return self._key(PREFIX, (), self.prefix_segment.token_ids)
+        return self._kv.make_key(PREFIX, (), self.prefix_segment.token_ids)
 
     def prefix(self) -> LeftContext:
         """The system prefix's KV, made on first use; nothing where the prefix is empty."""
@@ -179,11 +182,11 @@ class Index:
             return LeftContext()
         key = self.prefix_key
         try:
-            kv = self._read(key, segment.token_ids)
+            kv = self._kv.read(key, segment.token_ids)
         except CorruptBlob:
-            self._quarantine(key)
+            self._kv.quarantine(key)
             kv = self.reader.encode(segment.token_ids)
-            self._write(key, kv, PREFIX)
+            self._kv.write(key, kv, PREFIX)
         return LeftContext((kv,), (key,), "system prefix")
 
     def encode(self, encoder: Encoder, *, neighbours: Neighbours | None = None) -> Iterator[str]:
@@ -236,9 +239,7 @@ class Index:
 
         While its left context isn't stored it is computed behind the system prefix, for this once.
         """
-        chosen = (
-            encoder.base_encoding or encoder
-        )  # neighbours are found at ingestion only; the base encoding serves until then
+        chosen = encoder.base_encoding or encoder  # neighbours are found at ingestion only
         context = self._encoding_context(chosen, None)
         left = chosen.left(chunk.id, context)
         [kv] = chosen.encode(self.reader, [(chunk.segment, left or context.prefix())])
@@ -270,7 +271,7 @@ class Index:
             if encoder.exact_only and not exact:
                 reason = "what stands in front of it is not what its KV was made behind"
                 continue
-            found = self._loaded(chunk, row, exact=exact)
+            found = self._kv.load(chunk, row, exact=exact)
             if found.kv is None:
                 reason = found.reason
             elif row.recipe == encoder.recipe and (lacking := lacking_extras(encoder, found.kv)):
@@ -293,7 +294,7 @@ class Index:
 
     def _find_duplicate(self, row: ChunkRow, encoder: Encoder, left: LeftContext) -> EncodingRow | None:
         """The row of a KV that is stored already, since another chunk has these tokens behind this left context."""
-        key = self._key(encoder.recipe, left.keys, row.token_ids)
+        key = self._kv.make_key(encoder.recipe, left.keys, row.token_ids)
         size = self.store.head(key) if self.catalog.referenced(key) else None
         return None if size is None else self._row(row.id, encoder, key, left, size)
 
@@ -305,7 +306,7 @@ class Index:
         """A chunk's stored KV as part of a left context."""
         rows = self.catalog.encodings(chunk, recipe)
         for known in self.chunks([chunk]) if rows else []:
-            found = self._loaded(known, rows[0], exact=False)
+            found = self._kv.load(known, rows[0], exact=False)
             if found.kv is not None:
                 return LeftContext((found.kv,), (found.key,), known.source)
         return None
@@ -333,7 +334,7 @@ class Index:
         """Keys of an encoder's KV that lacks one of its extras."""
         for chunk in self.chunks([row.id for row in self.catalog.all_chunks()]):
             for row in self.catalog.encodings(chunk.id, encoder.recipe):
-                kv = self._loaded(chunk, row, exact=False).kv
+                kv = self._kv.load(chunk, row, exact=False).kv
                 if kv is not None and lacking_extras(encoder, kv):
                     yield row.key
 
@@ -343,48 +344,16 @@ class Index:
             raise InvalidArgument("a chunk of nothing but white space has no KV; leave it out")
         return ids
 
-    def _key(self, recipe: str, left: Sequence[str], token_ids: Sequence[int]) -> str:
-        return kv_key(self._secret, fingerprint=self._fingerprint, recipe=recipe, left=left, token_ids=token_ids)
-
-    def _loaded(self, chunk: Chunk, row: EncodingRow, *, exact: bool) -> Loaded:
-        if self._key(row.recipe, row.left, chunk.segment.token_ids) != row.key:
-            return Loaded(None, row.key, "its KV was made by another model, or for other tokens")
-        try:
-            kv = self._read(row.key, chunk.segment.token_ids)
-        except CorruptBlob as error:
-            self._quarantine(row.key)
-            return Loaded(None, row.key, str(error))
-        return Loaded(kv, row.key, row.recipe, row.kind, exact)
-
-    def _read(self, key: str, token_ids: tuple[int, ...]) -> ChunkKV:
-        blob = self._memory.get(key, lambda: unpack(self.store.get(key), key))
-        if blob.token_ids != token_ids:
-            raise CorruptBlob(key, "it holds other tokens")
-        if blob.start + len(token_ids) > self.reader.limit:  # as an older version made it behind many neighbours
-            raise CorruptBlob(key, f"it was made beyond the {self.reader.limit:,} tokens that the model takes")
-        return ChunkKV(blob.layers, blob.start, blob.token_ids, dict(blob.extras))
-
     def _stored(self, chunk: str, encoder: Encoder, kv: ChunkKV, left: LeftContext) -> EncodingRow:
         """The row of a KV whose blob is stored."""
-        key = self._key(encoder.recipe, left.keys, kv.token_ids)
-        return self._row(chunk, encoder, key, left, self._write(key, kv, encoder.recipe))
+        key = self._kv.make_key(encoder.recipe, left.keys, kv.token_ids)
+        return self._row(chunk, encoder, key, left, self._kv.write(key, kv, encoder.recipe))
 
     def _row(self, chunk: str, encoder: Encoder, key: str, left: LeftContext, size: int) -> EncodingRow:
         now = time.time()
         return EncodingRow(chunk, encoder.recipe, key, left.keys, size, left.words, now, now)
 
-    def _write(self, key: str, kv: ChunkKV, recipe: str) -> int:
-        about = {"fingerprint": self._fingerprint, "recipe": recipe}
-        blob = Blob(key, kv.token_ids, kv.start, tuple(t.cpu() for t in kv.layers), kv.extras, about)
-        self.store.put_if_absent(key, pack(blob, self._codec))
-        return self.store.head(key) or 0
-
-    def _quarantine(self, key: str) -> None:
-        self._memory.discard(key)
-        self.store.quarantine(key)
-        self.catalog.drop_key(key)
-
     def _forget(self, keys: Sequence[str]) -> None:
-        """Delete KV, and all that was made in its company, and in that one's."""
+        """Delete KV, and all that was made with it, and with that."""
         with self.writing:
             self.forgotten.add(keys)

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import torch
-from torch import Tensor, nn
-from transformers import PreTrainedConfig, PreTrainedModel
+from torch import Tensor
 from transformers.cache_utils import Cache
 
 from ragcache.errors import UnsupportedModel
 from ragcache.model import attention, compatibility, rope, windows
+from ragcache.model.architecture import AttentionSwitch, find_layers
 from ragcache.model.batching import BatchBuffer, BatchScheduler, ForwardRequest, rows_with_logits, split_logits
 from ragcache.model.buffer import ChunkKV, KVBuffer
 from ragcache.model.chunked_mlp import chunked_mlp
@@ -72,8 +72,8 @@ class Reader:
         self._weights = weights
         self._lock = FairLock()
         self.device: torch.device = model.device
-        self._configs = _attention_configs(model)
-        self._stack = _decoder_layers(model)
+        self._attention = AttentionSwitch(model)
+        self._stack = find_layers(model)
         self._kept: int | None = None
         self._given: dict[str, Any] = {"use_cache": True}
         self.layers = int(model.config.get_text_config().num_hidden_layers)
@@ -250,7 +250,7 @@ class Reader:
 
         cache = DynamicCache() if cache is None else cache
         ids = torch.tensor([list(token_ids)], device=self.device)  # (1, tokens)
-        with self._lock, self._attention(attention or self.model.config._attn_implementation):
+        with self._lock, self._attention.use(attention or self.model.config._attn_implementation):
             output = self.model(input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=1)
         return output.logits[0, -1].float(), cache
 
@@ -342,20 +342,8 @@ class Reader:
     def _running(self, rows: int) -> Iterator[None]:
         """The model with our attention, on a CPU in tiles, for one forward of so many rows."""
         stack = self._stack if self.device.type == "cpu" else ()
-        with self._lock, self._attention(attention.NAME), chunked_mlp(stack, rows):
+        with self._lock, self._attention.use(attention.NAME), chunked_mlp(stack, rows):
             yield
-
-    @contextmanager
-    def _attention(self, name: str) -> Iterator[None]:
-        """Run with another attention implementation; the caller's model is left as it was."""
-        before = [config._attn_implementation for config in self._configs]
-        for config in self._configs:
-            config._attn_implementation = name
-        try:
-            yield
-        finally:
-            for config, own in zip(self._configs, before, strict=True):
-                config._attn_implementation = own
 
     def _admit(self) -> KeyRotator:
         """What moves the model's keys, if they can be moved."""
@@ -371,7 +359,7 @@ class Reader:
 
     def _probe(self) -> list[RopeLayout]:
         frequencies = compatibility.rotary_frequencies(self.model)
-        self._given |= windows.handed_down(self.model, self._attention, self.limit)
+        self._given |= windows.handed_down(self.model, self._attention.use, self.limit)
         return rope.probe(
             self._record, frequencies, limit=self.limit, tolerance=compatibility.tolerance(self.model.dtype)
         )
@@ -387,16 +375,3 @@ class Reader:
         if missing := sorted(set(range(self.layers)) - seen):
             raise UnsupportedModel(f"layers {missing} do not run attention through transformers' attention interface")
         return [(layer[0], layer[1]) for layer in buffer.read(0, 2)]
-
-
-def _attention_configs(model: Any) -> list[PreTrainedConfig]:
-    """Every configuration that says which attention some part of the model sequences, parents first."""
-    # The model's own switch walks through all modules and checks each; far too slow for twice a forward.
-    parts = (part for part in model.modules() if isinstance(part, PreTrainedModel))
-    return list({id(part.config): part.config for part in parts}.values())
-
-
-def _decoder_layers(model: Any) -> nn.ModuleList:
-    """The layers that hidden states pass through."""
-    depth = model.config.get_text_config().num_hidden_layers
-    return next(m for m in model.modules() if isinstance(m, nn.ModuleList) and len(m) == depth)

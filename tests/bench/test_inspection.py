@@ -93,7 +93,7 @@ def test_attention_is_what_stock_eager_attention_gives(readers: Callable[[str], 
     engine, chunks = make(tmp_path, reader, "naive")
     seen = inspect(reader, engine.index, QUESTION, chunks, "naive", sampling=SHORT)
     prompt = prompt_of(engine, chunks)
-    with torch.no_grad(), reader._attention("eager"):
+    with torch.no_grad(), reader._attention.use("eager"):
         stock = reader.model(input_ids=torch.tensor([prompt.token_ids]), output_attentions=True).attentions
     for layer, wanted in enumerate(stock):
         rows = wanted[0].mean(0)[seen.asked.start : seen.asked.stop, : seen.chunks[-1].stop]

@@ -35,7 +35,7 @@ def stored(index: Index, encoder: Encoder, name: str) -> ChunkKV:
     """A chunk's KV by exactly this encoding."""
     (row,) = index.catalog.encodings(name, encoder.recipe)
     (chunk,) = index.chunks([name])
-    found = index._loaded(chunk, row, exact=False).kv
+    found = index._kv.load(chunk, row, exact=False).kv
     assert found is not None
     return found
 
