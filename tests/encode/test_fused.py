@@ -196,7 +196,7 @@ def test_ingestion_makes_old_kv_anew_and_looks_only_once(
     assert all(VALUE_SHIFT in stored(index, Fused(2), name).extras for name in names)
     served = engine.prefill("Where?", index.chunks(names[::-1]), method=ROW).report.chunks[1:]
     assert all(chunk.reason == Fused(2).recipe for chunk in served)
-    monkeypatch.setattr(index, "_read", lambda *_: pytest.fail("read again"))
+    monkeypatch.setattr(index._kv, "read", lambda *_: pytest.fail("read again"))
     assert index.missing(Fused(2)) == []
 
 
