@@ -1,4 +1,6 @@
+import atexit
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -26,11 +28,13 @@ def load(tmp_path_factory: pytest.TempPathFactory) -> "partial[Reader]":
     return partial(Reader.load, str(folder))
 
 
-@pytest.fixture(autouse=True)
-def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+@pytest.fixture(scope="module", autouse=True)
+def temporary() -> Iterator[Path]:
     """A folder for temporary files; processes speak through sockets there, whose paths must be short."""
-    with tempfile.TemporaryDirectory(prefix="rc") as folder:
-        monkeypatch.setattr("tempfile.tempdir", folder)
+    folder = tempfile.mkdtemp(prefix="rc")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # one of the processes outlives these tests
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tempfile.tempdir", folder)
         yield Path(folder)
 
 
