@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 EXTRAS := offline,langchain,llama-index,smollm2,bench,docs,dev
 
-.PHONY: setup demo test check gpu-check reader pictures docs site
+.PHONY: setup demo test check gpu-check reader bench pictures docs site
 .DEFAULT_GOAL := setup
 
 setup: $(READY)
@@ -41,6 +41,8 @@ reader: $(READY)
 bench/%: bench/recipes/%.sh $(READY)
 	PATH="$(CURDIR)/$(BIN):$$PATH" HF_HUB_OFFLINE=1 sh -eu $<
 
+bench:
+	@echo "make bench/NAME, with NAME one of:" && ls bench/recipes | sed 's/\.sh$$//'
 
 # Every table and picture under docs/benchmarks again, from the committed JSON; nothing is measured.
 pictures: $(READY)

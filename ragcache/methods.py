@@ -71,7 +71,7 @@ _ROWS = (
         paper="2410.15332",
         about="the first tokens of every chunk",
         when="scoring passes are too dear, and chunks are short",
-        when_not="the budget is small and what matters stands far from chunk heads",
+        when_not="the budget is small and what matters stands far from the chunks' first tokens",
         tuned=("recompute",),
     ),
     Method(

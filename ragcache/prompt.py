@@ -83,6 +83,10 @@ class Prompt:
     def __len__(self) -> int:
         return self.slots[-1]
 
+    def span(self, segment: int) -> slice:
+        """Slots of a segment."""
+        return slice(self.slots[segment], self.slots[segment + 1])
+
     def chunks(self) -> list[int]:
         """Indices of the segments that are chunks."""
         return [i for i, segment in enumerate(self.segments) if segment.chunk is not None]

@@ -15,9 +15,9 @@ from ragcache.engine.answer import Answer
 from ragcache.engine.chat import Message
 from ragcache.engine.clock import Clock
 from ragcache.engine.engine import Engine
-from ragcache.engine.request import Request, RequestOptions
+from ragcache.engine.request import AnyMethod, Request, RequestOptions
 from ragcache.engine.stream import Stream
-from ragcache.index.chroma_import import list_chroma_entries
+from ragcache.index.chroma_import import claim_chroma_entries
 from ragcache.index.chunks import Chunk
 from ragcache.index.collection import Collection
 from ragcache.index.documents import Documents, KnownDocument
@@ -25,7 +25,6 @@ from ragcache.index.index import Index
 from ragcache.index.ingestion import Ingestion, listed
 from ragcache.index.opening import check_retrieval, given_reader, resolve
 from ragcache.index.settings import nothing_in, stats
-from ragcache.method import Method
 from ragcache.model import notice
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
@@ -197,7 +196,7 @@ class RagCache:
         question: str,
         *,
         top_k: int | None = None,
-        method: str | Method | None = None,
+        method: AnyMethod | None = None,
         recompute: float | None = None,
         compare: bool = False,
         sampling: Sampling | None = None,
@@ -239,7 +238,7 @@ class RagCache:
         question: str,
         *,
         top_k: int | None = None,
-        method: str | Method | None = None,
+        method: AnyMethod | None = None,
         recompute: float | None = None,
         sampling: Sampling | None = None,
         history: Sequence[Message] = (),
@@ -293,13 +292,13 @@ class RagCache:
             If there is no such collection, or another folder's of that name was adopted.
         """
         began = time.perf_counter()
-        name, entries = list_chroma_entries(self.index, Path(path), collection)
+        name, entries = claim_chroma_entries(self.index, Path(path), collection)
         done = self.collection(name, methods=methods, progress=progress).adopt(entries)
         self._ingestion(None, progress).follow()
         return replace(done, seconds=time.perf_counter() - began)
 
     def collection(
-        self, name: str, *, methods: Sequence[str | Method] | None = None, progress: Progress | None = None
+        self, name: str, *, methods: Sequence[AnyMethod] | None = None, progress: Progress | None = None
     ) -> Collection:
         """The chunks of another program's vector store; their KV follows what is added to it and removed.
 
@@ -367,7 +366,7 @@ class RagCache:
         self,
         question: str,
         top_k: int | None,
-        method: str | Method | None,
+        method: AnyMethod | None,
         recompute: float | None,
         sampling: Sampling | None,
         history: Sequence[Message],
@@ -378,10 +377,10 @@ class RagCache:
         with clock.stage("retrieve", waits=False):
             said = [message.text for message in history if message.role == "user"]
             chunks = self.retrieve("\n".join([*said[-1:], question]), top_k=top_k)
-        options = RequestOptions(method, recompute, sampling, clock=clock)
+        options = RequestOptions(method, recompute, sampling, clock=clock, checked=True)
         return self.engine.requests.from_question(question, chunks, options, history)
 
-    def _encoders(self, names: Sequence[str | Method] | None) -> list[Encoder]:
+    def _encoders(self, names: Sequence[AnyMethod] | None) -> list[Encoder]:
         rows = [methods.find_method(name) for name in names or [self.method]]
         return [row.encode for row in rows if row.encode is not None]
 

@@ -62,7 +62,8 @@ class Tokens:
 class Timings:
     """Milliseconds per stage. `first_token` runs from the end of retrieval to the first token's logits.
 
-    `match` is spent on finding known chunks in a prompt that somebody else wrote.
+    `match` is spent on finding known chunks in a prompt that somebody else wrote; `total` runs from the beginning of a
+    request, retrieval included, to the end of the answer.
     """
 
     retrieve: float = 0.0

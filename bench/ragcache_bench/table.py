@@ -96,7 +96,7 @@ def tabulate(records: Sequence[Record], chance: Mapping[str, float] | None = Non
     Parameters
     ----------
     records : sequence of Record
-        From `ragcache_bench.runs.run`.
+        From `ragcache_bench.runs.Bench.answers`.
     chance : mapping of str to float, optional
         The score of guessing, by task.
     """

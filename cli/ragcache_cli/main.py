@@ -1,7 +1,7 @@
 """`ragcache`: the commands, and how they fail."""
 
 import sys
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated, Any
 
 import typer
@@ -39,9 +39,26 @@ app.command("methods")(methods.methods)
 app.command("demo")(demo.demo)
 app.add_typer(documents.app, name="documents")
 app.add_typer(store.app, name="store")
-for entry in entry_points(group="ragcache.commands"):  # `bench` and `doctor`, and whatever other packages add
-    found = entry.load()
-    app.add_typer(found, name=entry.name) if isinstance(found, typer.Typer) else app.command(entry.name)(found)
+_OWN = {one.name for one in app.registered_commands} | {one.name for one in app.registered_groups}
+
+
+def _add(entry: EntryPoint) -> None:
+    """A command of another package; it replaces none of these, and one that cannot be loaded stops none of them."""
+    if entry.name in _OWN:
+        return
+    try:
+        found = entry.load()
+    except ImportError as error:
+        note(f"ragcache: the command {entry.name!r} ({entry.value}) cannot be loaded: {error}")
+        return
+    if isinstance(found, typer.Typer):
+        app.add_typer(found, name=entry.name)
+    else:
+        app.command(entry.name)(found)
+
+
+for _entry in entry_points(group="ragcache.commands"):  # `bench` and `doctor`, and what other packages add
+    _add(_entry)
 
 
 def _show_version(wanted: bool) -> None:

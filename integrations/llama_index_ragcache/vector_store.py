@@ -19,7 +19,7 @@ from llama_index.core.vector_stores.types import (
 
 from llama_index_ragcache.listing import ids_in, listed
 from ragcache.errors import InvalidArgument
-from ragcache.index.chunks import uncached_id
+from ragcache.index.chunks import text_id
 from ragcache.index.collection import Collection, Entry, Synced, batches
 
 if TYPE_CHECKING:
@@ -307,4 +307,4 @@ def _entry(node: BaseNode) -> Entry:
     start = node.start_char_idx if isinstance(node, TextNode) else None
     entry = Entry.of(node.node_id, node.get_content(MetadataMode.NONE), {**node.metadata, "start_char_idx": start})
     # `delete` goes by `ref_doc_id`, whatever the metadata says.
-    return replace(entry, document=node.ref_doc_id or uncached_id(entry.words))
+    return replace(entry, document=node.ref_doc_id or text_id(entry.words))

@@ -15,7 +15,7 @@ class ScoreMod(Protocol):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Extras that the encoder must have stored; none, unless the shaping says so."""
+        """Extras that the encoder must have stored; none, unless the score mod says so."""
         return ()
 
     def score_mod(self, p: PrefillContext, rows: Slots) -> ScoreModFunction | None:

@@ -42,7 +42,7 @@ class Scaled(ScoreMod):
         if self.temperature == self.scale == 1 or not bool(keys.any()):
             return None
 
-        def reshape(layer: int, logits: Tensor) -> Tensor:
+        def modify(layer: int, logits: Tensor) -> Tensor:
             context = keys[layer, : logits.shape[-1]].nonzero().squeeze(1)  # (reused keys,)
             if not len(context):
                 return logits
@@ -52,4 +52,4 @@ class Scaled(ScoreMod):
             # A row that sees no reused key has -inf everywhere, lse included: nothing to move.
             return logits.index_copy(-1, context, torch.where(lse.isinf(), sharpened, moved))
 
-        return reshape
+        return modify

@@ -52,9 +52,9 @@ class TopChunks(ScoreMod):
             out[p.span(chunks[i])] = True
         masked = out.to(p.reader.device)  # (slots,)
 
-        def reshape(layer: int, logits: Tensor) -> Tensor:
+        def modify(layer: int, logits: Tensor) -> Tensor:
             count = min(logits.shape[-1], len(masked))
             hidden = (keys[layer, :count] & masked[:count]).nonzero().squeeze(1)
             return logits.index_fill(-1, hidden, float("-inf"))
 
-        return reshape
+        return modify

@@ -8,14 +8,14 @@ from ragcache.engine.break_even import BreakEven
 from ragcache.engine.engine import Engine
 from ragcache.index.chunks import Chunk
 from ragcache.method import Method
-from ragcache.report import Progress
+from ragcache.report import Progress, ignore_progress
 
 _QUESTION = "Which of these notes says when, by whom and why it was decided?"
 _MOST, _MOST_TOKENS = 16, 8192  # chunks, and tokens of them: full prefill reads them too, several times
 _ROOM = 256  # tokens of a prompt beside its chunks
 
 
-def calibrate(engine: Engine, progress: Progress | None = None, *, repeats: int = 3) -> BreakEven | None:
+def calibrate(engine: Engine, progress: Progress = ignore_progress, *, repeats: int = 3) -> BreakEven | None:
     """Time the engine's method and full prefill on 1, 2, 4, 8 and 16 chunks, and have the index remember the outcome.
 
     From then on the engine prefills contexts up to the break-even where no method and no share is named, and its
@@ -50,11 +50,11 @@ def calibrate(engine: Engine, progress: Progress | None = None, *, repeats: int 
     counts = sorted({min(1 << power, most) for power in range(_MOST.bit_length())})
     won, lost, done = 0, 0, 0
     while done < len(counts) and won < 2:
-        _tell(progress, done, len(counts))
+        progress("calibrate", done, len(counts))
         slower = _ratio(engine, chunks[: counts[done]], repeats) > 1
         won, lost = (0, sizes[counts[done] - 1]) if slower else (won + 1, lost)
         done += 1
-    _tell(progress, len(counts), len(counts))
+    progress("calibrate", len(counts), len(counts))
     found = BreakEven(lost, sizes[counts[done - 1] - 1])
     found.keep(index, row)
     return found
@@ -71,8 +71,3 @@ def _ratio(engine: Engine, chunks: Sequence[Chunk], repeats: int) -> float:
             taken[name] = engine.prefill(_QUESTION, chunks, method=both[name]).report.ms.first_token
         ratios.append(taken["own"] / taken["full"])
     return median(ratios[1:])
-
-
-def _tell(progress: Progress | None, done: int, total: int) -> None:
-    if progress is not None:
-        progress("calibrate", done, total)

@@ -30,7 +30,7 @@ class PartialMatch(NamedTuple):
 
 
 class ChunkMatcher:
-    """Chunks that are looked for in texts.
+    """Finds known chunks in texts.
 
     Where several chunks have the same text the first one stands for all of them. A chunk shorter than `PREFIX_CHARS`
     characters is found only where it stands alone, between line breaks: elsewhere it is likelier to be a coincidence.
@@ -50,9 +50,8 @@ class ChunkMatcher:
                 by_prefix.setdefault(text[:PREFIX_CHARS], {}).setdefault(len(text), {}).setdefault(_digest(text), chunk)
             elif text:
                 self._short.setdefault(text, chunk)
-        self._by_prefix = {
-            head: sorted(of.items(), reverse=True) for head, of in by_prefix.items()
-        }  # the longest first
+        # The longest first.
+        self._by_prefix = {prefix: sorted(of.items(), reverse=True) for prefix, of in by_prefix.items()}
         self._lengths = sorted({len(text) for text in self._short}, reverse=True)
 
     def find_exact(self, text: str) -> str | None:

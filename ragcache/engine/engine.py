@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Final
 
 from ragcache.engine.answer import Answer, compare_answers
 from ragcache.engine.chat import Message
@@ -37,7 +38,8 @@ class Engine:
         self.reader = reader
         self.index = index
         self.requests = RequestBuilder(index, method)
-        self.method = self.requests.method
+        self.method: Final = self.requests.method
+        _ = reader.dims  # counted before anybody waits for it
 
     def answer(
         self,
@@ -185,8 +187,7 @@ class Engine:
     def compare(self, request: Request) -> Answer:
         """Answer a request, with stock full prefill of the same ids beside it, each after a warm-up."""
         answer = self.start(request).answer
-        for _ in self.start(request.repeated(full=True)):  # a warm-up, as the answer was one
-            pass
+        self.start(request.repeated(full=True))  # a warm-up, as the answer was one
         again, full = self.start(request.repeated()), self.start(request.repeated(full=True)).answer
         return replace(answer, comparison=compare_answers(answer, again.report, full))
 

@@ -103,7 +103,7 @@ class ContextLoader:
 
     def load(self, encoder: Encoder, room: int) -> PrefillContext:
         """Load every KV the encoder allows here, and place it in a buffer with `room` slots."""
-        return self._with(self._fill_buffer(encoder, room))
+        return self._build_context(self._fill_buffer(encoder, room))
 
     def copy_shared(
         self, encoder: Encoder, room: int, shared: SharedContexts, recompute: SharedRecompute | None
@@ -125,11 +125,11 @@ class ContextLoader:
         self.found.update(held.found)
         self.computed.update(held.computed)
         with self.clock.stage("place"):
-            p = self._with(held.buffer.beginning(end, room))
+            p = self._build_context(held.buffer.beginning(end, room))
         p.recomputed[:end], p.stale[:, :end] = held.recomputed, held.stale
         return p
 
-    def _with(self, buffer: KVBuffer) -> PrefillContext:
+    def _build_context(self, buffer: KVBuffer) -> PrefillContext:
         kvs = {segment: found.kv for segment, found in self.found.items() if found.kv is not None}
         exact = frozenset(segment for segment in kvs if self.found[segment].exact)
         return PrefillContext(self.reader, self.prompt, buffer, kvs, exact, self.flop_counter)

@@ -51,7 +51,7 @@ class ParsedPrompt:
 
     Attributes
     ----------
-    parts : sequence of (Segment or place)
+    parts : sequence of (Segment or ChunkPlace)
         In causal order.
     asks : Segment or None
         The fresh one that holds the question, behind all chunks; None for whatever comes last.

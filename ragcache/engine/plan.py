@@ -61,13 +61,17 @@ def plan_prompt(request: Request, index: Index) -> Plan:
     def look(prompt: Prompt) -> PrefillContext:
         if row.encode is None:
             raise InvalidArgument(f"method {row.name!r} loads no KV, so {row.layout!r} has nothing to look at")
-        return loader(prompt).load(row.encode, len(prompt))
+        scratch = loader(prompt)
+        if request.shared is None:
+            return scratch.load(row.encode, len(prompt))
+        return scratch.copy_shared(row.encode, len(prompt), request.shared, None)
 
     segments = [chunk.segment for chunk in request.chunks]
     prompt = row.layout.place(request.frame, index.prefix_segment, segments, request.question, look)
     _check_length(prompt, request, index)
     # What needs no KV runs while it is loaded; at 0 and 1 there is nothing to choose.
-    selector = row.select.begin(prompt) if row.select and 0 < request.ratio < 1 else None
+    chooses = row.encode is not None and row.select is not None and 0 < request.ratio < 1
+    selector = row.select.begin(prompt) if row.select is not None and chooses else None
     return Plan(request, loader(prompt), selector)
 
 

@@ -148,9 +148,8 @@ class PromptParser:
         anywhere = [place for gap in _gaps(spans, len(text)) for place in known.find(text, *gap, begun)]
         spans = _sorted(spans, self._chunks(anywhere))
         printed = [found for gap in _gaps(spans, len(text)) for found in known.find(_unescaped(text[slice(*gap)]))]
-        escaped = sum(
-            end - start >= PREFIX_CHARS for start, end, _ in printed
-        )  # shorter ones are likelier to be a coincidence
+        # Shorter ones are likelier to be a coincidence.
+        escaped = sum(end - start >= PREFIX_CHARS for start, end, _ in printed)
         whole = {chunk for *_, chunk in printed}
         for start, chunks in begun:  # from left to right
             spans = _sorted(spans, self._cut(text, start, [one for one in chunks if one not in whole], spans))

@@ -44,9 +44,8 @@ def build_report(plan: Plan, recomputed: Tensor) -> CacheReport:
 
 def _report_chunks(loader: ContextLoader, recomputed: Tensor) -> tuple[ChunkReport, ...]:
     """What happened to each chunk; `recomputed` is (slots,) bool."""
-    slots = loader.prompt.slots
     return tuple(
-        _report_chunk(loader, segment, chunk, int(recomputed[slots[segment] : slots[segment + 1]].sum()))
+        _report_chunk(loader, segment, chunk, int(recomputed[loader.prompt.span(segment)].sum()))
         for segment, chunk in zip(loader.prompt.chunks(), loader.chunks, strict=True)
     )
 

@@ -20,6 +20,9 @@ from ragcache.methods import DEFAULT_METHOD, find_method
 from ragcache.model.decode import Sampling
 from ragcache.prompt import Template, check_question
 
+#: A row of the method table by its name, or a row.
+AnyMethod = str | Method
+
 
 @dataclass(frozen=True, eq=False)
 class Request:
@@ -61,13 +64,9 @@ class Request:
     shared: SharedContexts | None = None
 
     def repeated(self, *, full: bool = False) -> Self:
-        """The same once more, on a clock of its own; by full prefill if asked for."""
+        """The same once more, on a clock of its own, its chunks found already; by full prefill if asked for."""
         again = replace(self, clock=self.clock.restarted())
         return replace(again, method=find_method("full"), ratio=0.0) if full else again
-
-
-#: A row of the method table by its name, or a row.
-AnyMethod = str | Method
 
 
 @dataclass(frozen=True)
@@ -93,6 +92,8 @@ class RequestOptions:
         of a few, so break-even is not looked at.
     make_missing : bool
         Whether KV of an encoding that the index lacks altogether is made, for this once.
+    checked : bool
+        Whether it was looked already that the index has the method's encoding.
     """
 
     method: AnyMethod | None = None
@@ -103,6 +104,7 @@ class RequestOptions:
     shared: SharedContexts | None = None
     at_once: bool = False
     make_missing: bool = False
+    checked: bool = False
 
 
 class RequestBuilder:
@@ -136,7 +138,9 @@ class RequestBuilder:
             As `Engine.answer`.
         """
         check_question(question)
-        options, known = options or RequestOptions(), self.resolve_chunks(chunks)
+        options = options or RequestOptions()
+        options = replace(options, clock=options.clock or Clock(self._index.reader.device))
+        known = self.resolve_chunks(chunks)
         if not history:
             return self._build(question, known, self._index.template, options)
         chat = build_chat(question, known, history, self._index.template.system)
@@ -155,11 +159,14 @@ class RequestBuilder:
             As `Engine.complete`.
         """
         options = options or RequestOptions()
-        self.check_encoding(options.method or self.method)
+        if not (options.make_missing or options.checked):
+            self.check_encoding(options.method or self.method)
         clock = options.clock or Clock(self._index.reader.device)
         with clock.stage("match", waits=False):
             parsed = self.parser.parse(prompt)
-        return self._build(question or parsed.question, parsed.chunks, parsed, replace(options, clock=clock))
+        return self._build(
+            question or parsed.question, parsed.chunks, parsed, replace(options, clock=clock, checked=True)
+        )
 
     def from_pairs(
         self, pairs: Sequence[tuple[str, Sequence[Chunk | str]]], options: RequestOptions | None = None
@@ -168,14 +175,14 @@ class RequestBuilder:
 
         Questions over the same chunks in the same order share a context.
         """
-        alone = replace(options or RequestOptions(), at_once=True)
+        options = replace(options or RequestOptions(), at_once=True, clock=None)
         shared: SharedContexts = {}
         known = [(question, self.resolve_chunks(chunks)) for question, chunks in pairs]
         often = Counter(tuple(chunk.id for chunk in chunks) for _, chunks in known)
 
         def build(question: str, chunks: Sequence[Chunk]) -> Request:
             common = often[tuple(chunk.id for chunk in chunks)] > 1
-            return self.from_question(question, chunks, replace(alone, shared=shared) if common else alone)
+            return self.from_question(question, chunks, replace(options, shared=shared) if common else options)
 
         return [partial(build, *pair) for pair in known]
 
@@ -192,8 +199,8 @@ class RequestBuilder:
     ) -> Request:
         row, notes = self._choose(options, chunks)
         ratio = row.budget(options.recompute)
-        if not options.make_missing and any(chunk.source for chunk in chunks):  # of others there is no KV anyway
-            self.check_encoding(row)
+        if not (options.make_missing or options.checked) and any(chunk.source for chunk in chunks):
+            self.check_encoding(row)  # of others there is no KV anyway
         said = (*notes, *filter(None, [self._index.reader.refused]), *self.parser.notes(frame, chunks))
         clock, sampling = options.clock or Clock(self._index.reader.device), options.sampling or Sampling()
         return Request(

@@ -1,4 +1,4 @@
-"""Select: which of the reused tokens are recomputed, ahead of the question or for it."""
+"""Load and select: a planned prompt's KV in a buffer, and which tokens of it are computed again."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -8,6 +8,7 @@ from torch import Tensor
 
 from ragcache.engine.load import SharedRecompute
 from ragcache.engine.plan import Plan
+from ragcache.engine.request import Request
 from ragcache.errors import InvalidArgument
 from ragcache.model.plan import Slots
 from ragcache.model.prefill_context import PrefillContext
@@ -52,7 +53,7 @@ def load_context(plan: Plan) -> PrefillContext:
 
 def select_tokens(plan: Plan, context: PrefillContext) -> Selection:
     """Choose what is recomputed for this question."""
-    row, ratio = plan.request.method, 0.0 if _shared_recompute(plan) else plan.request.ratio
+    row, ratio = plan.request.method, 0.0 if _is_shared(plan.request) else plan.request.ratio
     with plan.request.clock.stage("select"):
         scores = _score(plan, ratio, context)
         tokens = row.schedule.rows(scores, ratio, context)
@@ -60,9 +61,13 @@ def select_tokens(plan: Plan, context: PrefillContext) -> Selection:
     return Selection(scores, tokens, ratio)
 
 
+def _is_shared(request: Request) -> bool:
+    return request.shared is not None and request.method.shares_recompute(request.ratio)
+
+
 def _shared_recompute(plan: Plan) -> SharedRecompute | None:
     request = plan.request
-    if request.shared is None or not request.method.shares_recompute(request.ratio):
+    if not _is_shared(request):
         return None
     return SharedRecompute(repr((request.method, request.ratio)), partial(_recompute_context, plan))
 

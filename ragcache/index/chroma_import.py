@@ -15,8 +15,8 @@ _ADOPTED = "adopted_folders"  # setting: by collection
 _NODE = "_node_content"  # LlamaIndex keeps the whole node there, as JSON
 
 
-def list_chroma_entries(index: Index, path: Path, collection: str | None) -> tuple[str, list[Entry]]:
-    """A collection's name and what it holds, as entries for an index: each index knows a collection of one folder.
+def claim_chroma_entries(index: Index, path: Path, collection: str | None) -> tuple[str, list[Entry]]:
+    """A collection's name and its entries, for an index, which notes the folder: it knows a collection of one only.
 
     Parameters
     ----------

@@ -8,6 +8,7 @@ from ragcache.prompt import Segment
 from ragcache.retrieve.places import Mark, mark_at, marks_within
 from ragcache.store import CALLED, ChunkRow, DocumentRow
 
+_NAMELESS = "loose-"  # stands in catalogues: never to be changed
 MARKS = "marks"  # in a document's metadata: where its pages and headings begin, as lists of `Mark`'s fields
 
 
@@ -58,9 +59,14 @@ def chunk_id(document: str, text: str, nth: int = 0) -> str:
     return f"{document}-{_digest(text)[:12]}-{nth}"
 
 
-def uncached_id(text: str) -> str:
-    """The id of a chunk that was never ingested."""
-    return f"uncached-{_digest(text)[:12]}"
+def text_id(text: str) -> str:
+    """The name of a text that has none of its own."""
+    return f"{_NAMELESS}{_digest(text)[:12]}"
+
+
+def is_text_id(name: str) -> bool:
+    """Whether a name was made from a text."""
+    return name.startswith(_NAMELESS)
 
 
 def _digest(text: str) -> str:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 from uuid import UUID
 
-from ragcache.index.chunks import chunk_id, document_id, uncached_id
+from ragcache.index.chunks import chunk_id, document_id, text_id
 from ragcache.index.index import Index
 from ragcache.report import IngestReport
 from ragcache.store import CALLED, COLLECTION, PART, Entries, EntryRow
@@ -65,7 +65,7 @@ class Entry:
         """
         said = {key: str(value) for key, value in (metadata or {}).items() if isinstance(value, str | int)}
         about = {key: value for key, value in said.items() if value not in ("", "None")}
-        document = next((about[key] for key in _DOCUMENTS if key in about), uncached_id(text.strip()))
+        document = next((about[key] for key in _DOCUMENTS if key in about), text_id(text.strip()))
         title = next((about[key] for key in _TITLES if key in about), document)
         place = tuple(int(about[key]) if _NUMBER.fullmatch(about.get(key, "")) else 0 for key in _PLACES)
         return cls(name, text, document, place, title)
@@ -282,11 +282,10 @@ class Collection:
         """Names of rows that are not in a listing of all entries, or why nobody can tell."""
         said = [entry for entry in entries if entry.words]
         there, chunks = {_uniform(entry.name) for entry in entries}, {self._row(entry).chunk for entry in said}
-        uncached = {uncached_id(entry.words) for entry in said}
+        uncached = {text_id(entry.words) for entry in said}
         missing = [row for row in rows if _uniform(row.name) not in there]
-        renamed = [
-            row.name for row in missing if row.chunk in chunks or row.name in uncached
-        ]  # its text has another name
+        # Those whose text has another name.
+        renamed = [row.name for row in missing if row.chunk in chunks or row.name in uncached]
         if len(missing) < len(rows) or len(renamed) == len(missing):
             return [row.name for row in missing], ""
         gone = len(missing) - len(renamed)

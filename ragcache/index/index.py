@@ -14,7 +14,7 @@ from typing import Any, Self
 from ragcache.encode import Encoder, LeftContext
 from ragcache.errors import CorruptBlob, InvalidArgument, ingest
 from ragcache.index.binding import bind_model, bind_template
-from ragcache.index.chunks import Chunk, Loaded, chunk_id, chunk_of, document_id, uncached_id
+from ragcache.index.chunks import Chunk, Loaded, chunk_id, chunk_of, document_id, text_id
 from ragcache.index.encoding_batches import batches, capacity
 from ragcache.index.encoding_context import IndexEncodingContext, displaced, lacking_extras
 from ragcache.index.stored_kv import StoredKV
@@ -55,7 +55,7 @@ class Index:
     memory_bytes : int
         Budget of the tier that keeps blobs in memory.
     codec : Codec, optional
-        How KV is written; as it is by default.
+        How KV is written; raw by default.
     store : LocalStore, optional
         Where KV is written; durable files in the folder by default. The catalogue is as durable as it is.
     system : str, optional
@@ -160,7 +160,7 @@ class Index:
 
     def uncached_chunk(self, text: str) -> Chunk:
         """A chunk that was never ingested."""
-        name = uncached_id(text)
+        name = text_id(text)
         return Chunk(name, "", text, Segment(self._ids(text), text, name))
 
     # -- encodings

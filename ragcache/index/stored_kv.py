@@ -18,7 +18,7 @@ class StoredKV:
     memory : MemoryTier
         Keeps some of them at hand.
     codec : Codec or None
-        How KV is written; None as it is.
+        How KV is written; None for raw.
     fingerprint : str
         Of the model that makes the KV.
     secret : bytes

@@ -64,7 +64,7 @@ def attention(
     outputs = [
         attended(query[:, :, rows][:, :, own], key[:, :, keys], value[:, :, keys], run, layer, scale, window)
         for rows, key, value, plan in parts
-        for own, keys, run in ([(slice(None), slice(None), plan)] if len(plan.starts) == 1 else plan.sequences)
+        for own, keys, run in ([(slice(None), slice(None), plan)] if len(plan.cu_seqlens) <= 2 else plan.sequences)
     ]
     if plan.stop_after_scores and layer == plan.last_scored:
         raise StopForward

@@ -56,7 +56,7 @@ class ForwardRequest:
     def kind(self) -> Hashable:
         """Calls of one kind end at the same layer, so they may be one forward; None for one that must run alone."""
         plan = self.plan
-        if plan.has_layer_hooks or plan.last is not None or len(plan.starts) > 1:
+        if plan.has_layer_hooks or plan.last is not None or len(plan.cu_seqlens) > 2:
             return None
         if self.keep is not None:
             return _LOGITS

@@ -39,9 +39,8 @@ def chunked_mlp(layers: Iterable[nn.Module], rows: int) -> Iterator[None]:
 
 def _run_in_chunks(forward: Callable[..., Any], hidden: Tensor, *rest: Any, **named: Any) -> Any:
     """The same of (1, rows, width) hidden states, in chunks of about a size: a short one would be a slow one."""
-    if (
-        rest or named or hidden.dim() != 3 or hidden.shape[1] <= CHUNK_ROWS
-    ):  # not by rows alone, or no longer many of them
+    # Not by rows alone, or no longer many of them.
+    if rest or named or hidden.dim() != 3 or hidden.shape[1] <= CHUNK_ROWS:
         return forward(hidden, *rest, **named)
     chunks = hidden.tensor_split(-(-hidden.shape[1] // CHUNK_ROWS), dim=1)
     return torch.cat([forward(chunk) for chunk in chunks], dim=1)

@@ -1,4 +1,4 @@
-"""The load-time gate: a model whose KV cannot be moved is refused by name, with the reason."""
+"""The compatibility check: a model whose KV cannot be moved is refused by name, with the reason."""
 
 from shlex import quote
 from typing import Any

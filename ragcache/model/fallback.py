@@ -1,4 +1,4 @@
-"""A reader for what the gate refuses: stock full prefill, and nothing else."""
+"""A reader for what the compatibility check refuses: stock full prefill, and nothing else."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,14 +16,14 @@ _TRIAL = (5, 7, 9)
 
 
 class FallbackReader(Reader):
-    """Serves any decoder by full prefill; one that passes the gate is served as by `Reader`.
+    """Serves any decoder by full prefill; one that passes the check is served as by `Reader`.
 
-    Only `stock` runs a refused model. Everything that reads or makes chunk KV raises what the gate said.
+    Only `stock` runs a refused model. Everything that reads or makes chunk KV raises what the check said.
 
     Attributes
     ----------
     refused : str
-        What the gate said; empty where it let the model pass.
+        What the check said; empty where it let the model pass.
 
     Raises
     ------

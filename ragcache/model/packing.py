@@ -34,7 +34,7 @@ class PackedSequence:
 
 
 def pack_sequences(todo: Sequence[tuple[Sequence[int], Sequence[ChunkKV]]]) -> list[PackedSequence]:
-    """One run behind the other."""
+    """One sequence behind the other."""
     sequences: list[PackedSequence] = []
     for ids, left in todo:
         sequences.append(PackedSequence(tuple(ids), left, sequences[-1].slots.stop if sequences else 0))

@@ -83,9 +83,9 @@ class ForwardPlan:
         Shapes the attention logits of every layer.
     last : int or None
         Layer whose K and V end the forward, once they are written.
-    starts : sequence of int
-        Slots where unrelated runs of tokens begin, ascending from 0: no row sees a slot before its own run's, and
-        probabilities are over its own run's keys.
+    cu_seqlens : sequence of int
+        Cumulative lengths of packed sequences, from 0 to `end`; empty where there is one. No row sees a slot before its
+        own sequence's, and probabilities are over its own sequence's keys.
     """
 
     slots: Slots
@@ -99,16 +99,16 @@ class ForwardPlan:
     prune: PruneTokens | None = None
     score_mod: ScoreModFunction | None = None
     last: int | None = None
-    starts: Sequence[int] = (0,)
+    cu_seqlens: Sequence[int] = ()
     _blocks: dict[int | None, list[Block]] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def sequences(self) -> list[tuple[slice, slice, "ForwardPlan"]]:
-        """The plan taken apart at `starts`: each run's rows, its keys, and what it is to itself."""
+        """The plan taken apart at `cu_seqlens`: each sequence's rows, its keys, and what it is to itself."""
         edges, parts = self.slots.tolist(), []
-        for start, stop in pairwise((*self.starts, self.end)):
+        for start, stop in pairwise(self.cu_seqlens or (0, self.end)):
             rows = slice(bisect_left(edges, start), bisect_left(edges, stop))
-            own = replace(self, slots=Slots(self.slots[rows] - start), end=stop - start, starts=(0,))
+            own = replace(self, slots=Slots(self.slots[rows] - start), end=stop - start, cu_seqlens=())
             parts.append((rows, slice(start, stop), own))
         return parts
 

@@ -59,7 +59,7 @@ class PrefillContext:
     recomputed : Tensor
         (slots,) bool: selectable, and among the rows of a final forward.
     score_mod : ScoreModFunction or None
-        How attention logits are shaped from the final forward on; a method's shaping sets it.
+        How attention logits are shaped from the final forward on; a method's score mod sets it.
     """
 
     reader: Reader
@@ -92,7 +92,7 @@ class PrefillContext:
 
     def span(self, segment: int) -> slice:
         """Slots of a segment."""
-        return slice(self.prompt.slots[segment], self.prompt.slots[segment + 1])
+        return self.prompt.span(segment)
 
     @property
     def question(self) -> Slots:
@@ -223,4 +223,5 @@ class PrefillContext:
         try:
             yield plan
         finally:
-            plan.on_update = None  # it knows the plan and this pass: in a ring, the buffer would wait for the collector
+            # It knows the plan and this context: in a ring, the buffer would wait for the collector.
+            plan.on_update = None

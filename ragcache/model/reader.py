@@ -283,23 +283,23 @@ class Reader:
         sequences = pack_sequences(todo)
         end = sequences[-1].slots.stop
         buffer = self.buffer(end)
-        self.place_all(buffer, (one for run in sequences for one in run.placements))
+        self.place_all(buffer, (one for sequence in sequences for one in sequence.placements))
         rows = [
-            (token, slot, slot - run.start) for run in sequences for token, slot in zip(run.ids, run.slots, strict=True)
+            (token, slot, slot - one.start) for one in sequences for token, slot in zip(one.ids, one.slots, strict=True)
         ]
         tokens, slots, positions = zip(*rows, strict=True)
         states: list[Tensor] = []
         plan = ForwardPlan(
-            Slots(self._indices(slots)), end, last=self.layers - 1, starts=[run.start for run in sequences]
+            Slots(self._indices(slots)), end, last=self.layers - 1, cu_seqlens=[*(one.start for one in sequences), end]
         )
         if self._kept is not None:
             plan.on_enter = lambda layer, entering: states.append(entering) if layer == self._kept else None
         self.forward(tokens, Positions(self._indices(positions)), buffer, plan)
-        kept = torch.split(states[0], [len(run.ids) for run in sequences]) if states else ()  # (tokens, width) each
+        kept = torch.split(states[0], [len(one.ids) for one in sequences]) if states else ()  # (tokens, width) each
         extras = [{HIDDEN: part.clone()} for part in kept] or [{} for _ in sequences]
         return [
-            ChunkKV(buffer.read(run.slots.start, run.slots.stop), run.behind, run.ids, extra)
-            for run, extra in zip(sequences, extras, strict=True)
+            ChunkKV(buffer.read(sequence.slots.start, sequence.slots.stop), sequence.behind, sequence.ids, extra)
+            for sequence, extra in zip(sequences, extras, strict=True)
         ]
 
     def place(self, buffer: KVBuffer, kv: ChunkKV, slot: int, position: int) -> None:
@@ -340,7 +340,7 @@ class Reader:
 
     @contextmanager
     def _running(self, rows: int) -> Iterator[None]:
-        """The model with our attention, on a CPU in tiles, for one forward of so many rows."""
+        """The model with our attention, on a CPU with chunked feed-forward parts, for one forward of so many rows."""
         stack = self._stack if self.device.type == "cpu" else ()
         with self._lock, self._attention.use(attention.NAME), chunked_mlp(stack, rows):
             yield

@@ -58,7 +58,7 @@ class _Leaving:
         self._schedule = schedule
         self._scores = scores
         self._budget = budget
-        self._pass = p
+        self._context = p
         self._slots = Slots(torch.empty(0, dtype=torch.int64))
         self._moved: Tensor | None = None  # (rows,) squared deviation of the current rows' keys in the last layer
 
@@ -66,12 +66,12 @@ class _Leaving:
         """How far the current rows' keys, (kv_heads, rows, head_dim), are from those they replace."""
         here = Slots(self._slots.to(key.device))
         # Where a selector's own pass has left fresh keys, what moves them is rounding.
-        if self._schedule.by == "deviation" and bool(self._pass.stale[layer, here].any()):
-            self._moved = moved(key, self._pass.buffer.keys_at(layer, here)).cpu()
+        if self._schedule.by == "deviation" and bool(self._context.stale[layer, here].any()):
+            self._moved = moved(key, self._context.buffer.keys_at(layer, here)).cpu()
 
     def prune(self, layer: int, slots: Slots) -> Tensor | None:
         """The rows that go on into a layer."""
-        p, here = self._pass, Slots(slots.cpu())
+        p, here = self._context, Slots(slots.cpu())
         candidates = p.selectable[here].nonzero().squeeze(1)  # (selectable rows,)
         share = self._schedule.share(layer, p.reader.layers, self._budget)
         count = share * int(p.selectable.sum())

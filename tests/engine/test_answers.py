@@ -275,3 +275,22 @@ def test_extras_that_are_read_hold_on_to_no_more_than_themselves(stage: Any) -> 
     kept = [kv.extras["value_shift"] for kv in ready.context.placed.values() if kv.extras]
     assert kept
     assert all(extra.untyped_storage().nbytes() == extra.nbytes for extra in kept)  # no view of the blob
+
+
+def test_a_layout_that_looks_first_looks_once_at_a_context_that_is_shared(
+    stage: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, chunks = stage
+    loads, load = list[str](), Index.load
+
+    def noted(self: Index, chunk: Any, *rest: Any) -> Any:
+        loads.append(chunk.id)
+        return load(self, chunk, *rest)
+
+    monkeypatch.setattr(Index, "load", noted)
+    engine.answers([(question, chunks) for question in QUESTIONS], method="infoflow", sampling=SHORT)
+    looked = loads.count(chunks[0].id)
+    loads.clear()
+    engine.answer(QUESTIONS[0], chunks, method="infoflow", sampling=SHORT)
+    assert loads.count(chunks[0].id) == 2  # to look at, and to answer from
+    assert looked <= 1 + len(QUESTIONS)  # looked at once; each question may lay the chunks out in another order

@@ -123,7 +123,7 @@ def test_runs_of_one_plan_do_not_see_each_other(drawn: list[tuple[Slots, int, in
     mask = dense(slots, starts[-1], window) & (torch.arange(starts[-1]) >= floors[:, None])
     query, key, value = tensors(len(slots), starts[-1])
     collected: list[Tensor] = []
-    forward = ForwardPlan(slots, starts[-1], {0: collected.append} if scored else {}, starts=starts[:-1])
+    forward = ForwardPlan(slots, starts[-1], {0: collected.append} if scored else {}, cu_seqlens=starts)
     key.ragcache_plan = forward  # type: ignore[attr-defined]
     module = SimpleNamespace(layer_idx=0)
     output, _ = attention.attention(module, query, key, value, None, scaling=0.3, sliding_window=window)  # type: ignore[arg-type]

@@ -29,7 +29,7 @@ class Lens:
     sampling: "Sampling"
 
     def shares(self, method: "Method", others: "Sequence[Method]") -> "list[tuple[Method, float | None]]":
-        """Each of the other methods at the same share where both have a dial; at its own beside one of 0."""
+        """Each of the other methods at the same share where both take a recompute ratio; at its own beside one of 0."""
         share = None if method.recompute is None else method.budget(self.recompute)
         rows = [row for row in others if row.name != method.name and row.encode is not None]
         return [(row, None if row.recompute is None else share or row.recompute) for row in rows]
@@ -41,7 +41,8 @@ def inspect(
     number: Annotated[int, typer.Option(min=0, metavar="N", help="Which of the task's questions.")] = 0,
     seed: Seed = 0,
     pool: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Questions of the task among whose chunks fused ones find company.")
+        int,
+        typer.Option(min=1, metavar="N", help="Questions among whose chunks fused ones find neighbours."),
     ] = 20,
     index: IndexPath = DEFAULT_INDEX,
     top_k: TopK = None,

@@ -33,7 +33,7 @@ def trace(
     ] = Path("trace.json"),
     as_json: AsJson = False,
 ) -> None:
-    """Replay a trace: popular chunks come back often, in ever other company and orders.
+    """Replay a trace: popular chunks come back often, combined and ordered differently each time.
 
     Everybody answers a question before the next one comes, so that what the machine does meanwhile meets all alike. A
     run that was interrupted resumes; what has to remember earlier prompts reads them again then, untimed.
