@@ -10,36 +10,43 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ragcache.engine import Engine
+    from ragcache.engine.answer import Answer
+    from ragcache.engine.chat import Message
+    from ragcache.engine.engine import Engine
+    from ragcache.engine.stream import Stream
     from ragcache.errors import RagCacheError
-    from ragcache.index import Index
-    from ragcache.methods import METHODS, Method
+    from ragcache.index.chunks import Chunk
+    from ragcache.index.index import Index
+    from ragcache.method import Method
+    from ragcache.methods import METHODS
     from ragcache.model.decode import Sampling
     from ragcache.model.reader import Reader
     from ragcache.rag import RagCache
-    from ragcache.report import Answer, CacheReport, IngestReport
-    from ragcache.written import Message
+    from ragcache.report import CacheReport, IngestReport
 
 # Loaded on first use, so that `ragcache --help` does not wait for torch.
 _HOMES = {
     "METHODS": "methods",
-    "Answer": "report",
+    "Answer": "engine.answer",
     "CacheReport": "report",
-    "Engine": "engine",
-    "Index": "index",
+    "Chunk": "index.chunks",
+    "Engine": "engine.engine",
+    "Index": "index.index",
     "IngestReport": "report",
-    "Message": "written",
-    "Method": "methods",
+    "Message": "engine.chat",
+    "Method": "method",
     "RagCache": "rag",
     "RagCacheError": "errors",
     "Reader": "model.reader",
     "Sampling": "model.decode",
+    "Stream": "engine.stream",
 }
 
 __all__ = [
     "METHODS",
     "Answer",
     "CacheReport",
+    "Chunk",
     "Engine",
     "Index",
     "IngestReport",
@@ -49,6 +56,7 @@ __all__ = [
     "RagCacheError",
     "Reader",
     "Sampling",
+    "Stream",
 ]
 
 

@@ -7,7 +7,7 @@
     │   ├── UnknownMethod          no row of that name in the table
     │   └── PromptTooLong          the prompt does not fit the model
     ├── MissingExtra           an optional package is not installed
-    ├── UnsupportedModel       the load-time gate refused the model
+    ├── UnsupportedModel       the compatibility check refused the model
     ├── NoDocuments            nothing to ingest
     ├── UnsupportedDocument    a file type that no loader reads
     ├── UnreadableDocument     a file that is empty, binary or broken
@@ -63,7 +63,7 @@ class MissingExtra(RagCacheError, ImportError):
 
 
 class UnsupportedModel(RagCacheError):
-    """The load-time gate refused the model; the message names the layer or feature and the reason.
+    """The compatibility check refused the model; the message names the layer or feature and the reason.
 
     Parameters
     ----------

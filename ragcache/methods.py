@@ -1,21 +1,20 @@
 """The table of the literature: a method is one choice on each axis.
 
-A row's `recompute` is its default share of selectable tokens; None marks a fixed cost, which the dial does not move.
+A row's `recompute` is its default share of selectable tokens; None marks a fixed cost.
 A user's own method is `dataclasses.replace(METHODS["fusionrag"], select=…)`; other packages add rows through the entry
 point group `ragcache.methods`, each entry a `Method`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Any
 
-from ragcache.attend import Scaled, Shaping, TopChunks
-from ragcache.encode import Activations, Alone, Encoder, Fused, InDocument, InPlace, Prefixed, Sink
-from ragcache.errors import InvalidArgument, UnknownMethod
-from ragcache.layout import BestLast, Layout, Overlapped, Retrieved
-from ragcache.schedule import Flat, Narrowing, Reselect, Schedule
+from ragcache.attend import Scaled, TopChunks
+from ragcache.encode import Activations, Alone, Fused, InDocument, InPlace, Prefixed, Sink
+from ragcache.errors import UnknownMethod
+from ragcache.layout import BestLast, Overlapped
+from ragcache.method import Method
+from ragcache.schedule import ProgressivePruning, Reselect
 from ragcache.select import (
     Auxiliary,
     FirstTokens,
@@ -23,118 +22,9 @@ from ragcache.select import (
     KeyDeviation,
     QuestionAttention,
     RandomTokens,
-    Selector,
 )
 
 DEFAULT_METHOD = "auto"
-AXES = ("encode", "select", "schedule", "attend", "layout")
-
-
-@dataclass(frozen=True)
-class Method:
-    """One way of answering from cached chunks.
-
-    Attributes
-    ----------
-    name : str
-        What the table calls it.
-    encode : Encoder or None
-        Axis A; None loads nothing.
-    select : Selector or None
-        Axis B; None recomputes nothing.
-    recompute : float or None
-        Default share of selectable tokens; None for rows with a fixed cost.
-    schedule : Schedule
-        Axis C.
-    attend : Shaping or None
-        Axis D; None is plain attention.
-    layout : Layout
-        Axis E.
-    paper : str
-        arXiv number.
-    about : str
-        One line for the table.
-    when, when_not : str
-        What the row is for, and what it is not for.
-    tuned : tuple of str
-        Fields, as paths, whose defaults are ours in a row that has a paper.
-
-    Raises
-    ------
-    InvalidArgument
-        If something else needs extras that the encoder does not store.
-    """
-
-    name: str
-    encode: Encoder | None
-    select: Selector | None = None
-    recompute: float | None = None
-    schedule: Schedule = field(default_factory=Flat)
-    attend: Shaping | None = None
-    layout: Layout = field(default_factory=Retrieved)
-    paper: str = ""
-    about: str = ""
-    # What is said of a row is no part of what it answers: benchmarks know an answer by the rest.
-    when: str = field(default="", repr=False)
-    when_not: str = field(default="", repr=False)
-    tuned: tuple[str, ...] = field(default=(), repr=False)
-
-    def __post_init__(self) -> None:
-        stored = self.encode.extras if self.encode else ()
-        if lacking := sorted(set(self.needs) - set(stored)):
-            raise InvalidArgument(
-                f"method {self.name!r} takes {', '.join(lacking)}, which {choice(self.encode)} doesn't store"
-            )
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """Extras that are read when it answers."""
-        parts = (self.select, self.schedule, self.attend, self.layout)
-        return tuple(dict.fromkeys(extra for part in parts if part is not None for extra in part.needs))
-
-    def budget(self, recompute: float | None) -> float:
-        """The share to recompute: the caller's, or the row's default.
-
-        Raises
-        ------
-        InvalidArgument
-            If the share is outside [0, 1], or given for a row with a fixed cost.
-        """
-        if recompute is None:
-            return self.recompute or 0.0
-        if self.recompute is None:
-            raise InvalidArgument(
-                f"method {self.name!r} has a fixed cost, so recompute={recompute:g} means nothing to it; "
-                "leave it out, or see `ragcache methods` for rows with a dial"
-            )
-        if not 0 <= recompute <= 1:
-            raise InvalidArgument(f"recompute is {recompute:g}; it is a share between 0 and 1")
-        return recompute
-
-    def settles(self, budget: float) -> bool:
-        """Whether questions over one context may share its recomputation, since nothing about it depends on them."""
-        chosen = budget >= 1 or (self.select is not None and self.select.blind)
-        return budget > 0 and chosen and self.attend is None and self.schedule.apart
-
-    def as_dict(self) -> dict[str, Any]:
-        """A row of `ragcache methods --json`."""
-        return {
-            "name": self.name,
-            "paper": self.paper,
-            "about": self.about,
-            **{axis: choice(getattr(self, axis)) for axis in AXES},
-            "recompute": self.recompute,
-            "needs": list(self.needs),
-        }
-
-
-def choice(value: object) -> str | None:
-    """How a choice reads in a table: its name and fields."""
-    if value is None or not is_dataclass(value):
-        return None
-    given = (f"{f.name}={getattr(value, f.name)!r}" for f in fields(value))
-    return f"{type(value).__name__}({', '.join(given)})"
-
 
 _EVERY_LAYER = QuestionAttention(layers="all", reduce="mean")
 _CRITICAL = QuestionAttention(layers=(13 / 32, 14 / 32, 17 / 32), reduce="max")
@@ -181,7 +71,7 @@ _ROWS = (
         paper="2410.15332",
         about="the first tokens of every chunk",
         when="scoring passes are too dear, and chunks are short",
-        when_not="the budget is small and what matters stands far from chunk heads",
+        when_not="the budget is small and what matters stands far from the chunks' first tokens",
         tuned=("recompute",),
     ),
     Method(
@@ -237,7 +127,7 @@ _ROWS = (
         Alone(),
         KeyDeviation(layer=1),
         0.15,
-        schedule=Narrowing(by="deviation"),
+        schedule=ProgressivePruning(by="deviation"),
         paper="2405.16444",
         about="ranked again in every layer, ever fewer, as the paper has it",
         when="to compare with the paper's own filtering",
@@ -358,12 +248,12 @@ def _plugins() -> dict[str, Method]:
     return {row.name: row for row in loaded if isinstance(row, Method)}
 
 
-def methods() -> dict[str, Method]:
+def list_methods() -> dict[str, Method]:
     """Every row, those of other packages included."""
     return {**_plugins(), **METHODS}
 
 
-def find(name: str | Method) -> Method:
+def find_method(name: str | Method) -> Method:
     """The row of that name.
 
     Raises
@@ -373,7 +263,7 @@ def find(name: str | Method) -> Method:
     """
     if isinstance(name, Method):
         return name
-    rows = methods()
+    rows = list_methods()
     if name not in rows:
         raise UnknownMethod(f"no method is called {name!r}; `ragcache methods` lists {', '.join(rows)}")
     return rows[name]

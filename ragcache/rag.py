@@ -10,28 +10,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragcache import methods
-from ragcache.adoption import adopted
-from ragcache.chunks import Chunk
-from ragcache.collection import Collection
-from ragcache.documents import Documents, KnownDocument
 from ragcache.encode import Encoder
-from ragcache.engine import Engine
-from ragcache.index import Index
-from ragcache.ingest import Ingestion, Progress, listed, silent
-from ragcache.methods import Method
+from ragcache.engine.answer import Answer
+from ragcache.engine.chat import Message
+from ragcache.engine.clock import Clock
+from ragcache.engine.engine import Engine
+from ragcache.engine.request import AnyMethod, Request, RequestOptions
+from ragcache.engine.stream import Stream
+from ragcache.index.chroma_import import claim_chroma_entries
+from ragcache.index.chunks import Chunk
+from ragcache.index.collection import Collection
+from ragcache.index.documents import Documents, KnownDocument
+from ragcache.index.index import Index
+from ragcache.index.ingestion import Ingestion, listed
+from ragcache.index.opening import check_retrieval, given_reader, resolve
+from ragcache.index.settings import nothing_in, stats
 from ragcache.model import notice
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
-from ragcache.opening import check_retrieval, given_reader, resolve
-from ragcache.remembered import nothing_in, stats
-from ragcache.report import Answer, IngestPlan, IngestReport
+from ragcache.report import IngestPlan, IngestReport, Progress, ignore_progress
 from ragcache.retrieve import TextEmbedder, Vectors
 from ragcache.retrieve.given import AnyEmbedder, AnySplitter
-from ragcache.stream import Stream
-from ragcache.written import Message
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
 
 class RagCache:
     """Questions answered over documents, from chunk KV that was made when they were ingested.
@@ -193,7 +196,7 @@ class RagCache:
         question: str,
         *,
         top_k: int | None = None,
-        method: str | Method | None = None,
+        method: AnyMethod | None = None,
         recompute: float | None = None,
         compare: bool = False,
         sampling: Sampling | None = None,
@@ -227,32 +230,21 @@ class RagCache:
         InvalidArgument
             If the question is blank, or a value is out of range.
         """
-        row = methods.find(method or self.method)
-        chunks, taken = self._retrieve(question, top_k, row, history)
-        answer = self.engine.answer(
-            question, chunks, method=method, recompute=recompute, sampling=sampling, history=history, compare=compare
-        )
-        _add_retrieval(answer, taken)
-        return answer
+        request = self._request(question, top_k, method, recompute, sampling, history)
+        return self.engine.compare(request) if compare else self.engine.start(request).answer
 
     def stream(
         self,
         question: str,
         *,
         top_k: int | None = None,
-        method: str | Method | None = None,
+        method: AnyMethod | None = None,
         recompute: float | None = None,
         sampling: Sampling | None = None,
         history: Sequence[Message] = (),
     ) -> Stream:
         """The same, piece by piece: iterate for the text, then read `.answer`."""
-        row = methods.find(method or self.method)
-        chunks, taken = self._retrieve(question, top_k, row, history)
-        stream = self.engine.stream(
-            question, chunks, method=method, recompute=recompute, sampling=sampling, history=history
-        )
-        stream.report.ms.retrieve = taken
-        return stream
+        return self.engine.start(self._request(question, top_k, method, recompute, sampling, history))
 
     def retrieve(self, question: str, *, top_k: int | None = None) -> list[Chunk]:
         """The most similar chunks, most similar first, with their cosine similarity.
@@ -300,13 +292,13 @@ class RagCache:
             If there is no such collection, or another folder's of that name was adopted.
         """
         began = time.perf_counter()
-        name, entries = adopted(self.index, Path(path), collection)
+        name, entries = claim_chroma_entries(self.index, Path(path), collection)
         done = self.collection(name, methods=methods, progress=progress).adopt(entries)
         self._ingestion(None, progress).follow()
         return replace(done, seconds=time.perf_counter() - began)
 
     def collection(
-        self, name: str, *, methods: Sequence[str | Method] | None = None, progress: Progress | None = None
+        self, name: str, *, methods: Sequence[AnyMethod] | None = None, progress: Progress | None = None
     ) -> Collection:
         """The chunks of another program's vector store; their KV follows what is added to it and removed.
 
@@ -370,27 +362,31 @@ class RagCache:
         """Itself: frameworks copy what holds it, and there is one model."""
         return self
 
-    def _retrieve(
-        self, question: str, top_k: int | None, row: Method, history: Sequence[Message]
-    ) -> tuple[list[Chunk], float]:
-        self.engine.check_encoding(row)
-        began = time.perf_counter()
-        said = [message.text for message in history if message.role == "user"]
-        chunks = self.retrieve("\n".join([*said[-1:], question]), top_k=top_k)
-        return chunks, (time.perf_counter() - began) * 1e3
+    def _request(
+        self,
+        question: str,
+        top_k: int | None,
+        method: AnyMethod | None,
+        recompute: float | None,
+        sampling: Sampling | None,
+        history: Sequence[Message],
+    ) -> Request:
+        """A question over the chunks most similar to it, on a clock that has retrieval in it."""
+        self.engine.check_encoding(method or self.method)
+        clock = Clock(self.reader.device)
+        with clock.stage("retrieve", waits=False):
+            said = [message.text for message in history if message.role == "user"]
+            chunks = self.retrieve("\n".join([*said[-1:], question]), top_k=top_k)
+        options = RequestOptions(method, recompute, sampling, clock=clock, checked=True)
+        return self.engine.requests.from_question(question, chunks, options, history)
 
-    def _encoders(self, names: Sequence[str | Method] | None) -> list[Encoder]:
-        rows = [methods.find(name) for name in names or [self.method]]
+    def _encoders(self, names: Sequence[AnyMethod] | None) -> list[Encoder]:
+        rows = [methods.find_method(name) for name in names or [self.method]]
         return [row.encode for row in rows if row.encode is not None]
 
     def _ingestion(self, chunk_tokens: int | None, progress: Progress | None) -> Ingestion:
         tokens = self.chunk_tokens if chunk_tokens is None else chunk_tokens
-        return Ingestion(self.index, self._vectors, self._embedder, tokens, progress or silent, self._splitter)
+        return Ingestion(self.index, self._vectors, self._embedder, tokens, progress or ignore_progress, self._splitter)
 
     def _remember(self, **changes: object) -> None:
         self.index.catalog.set_setting("rag", {**self.index.catalog.setting("rag", {}), **changes})
-
-
-def _add_retrieval(answer: Answer, taken: float) -> None:
-    answer.report.ms.retrieve = taken
-    answer.report.ms.total += taken

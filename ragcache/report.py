@@ -1,13 +1,17 @@
-"""What every answer carries: where each chunk's KV came from, what was recomputed, and how long each stage took."""
+"""What answers and ingestions report: where each chunk's KV came from, what was done, and how long it took."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, Self
-
-from ragcache import printing
+from typing import Any, Literal
 
 CacheState = Literal["hit", "exact", "miss"]
-_PAGES = {"pptx": "slide", "xlsx": "sheet", "xlsm": "sheet"}  # what a page is called, by suffix
+
+#: Called with a stage's name, how much of it is done, and how much there is.
+Progress = Callable[[str, int, int], None]
+
+
+def ignore_progress(stage: str, done: int, total: int) -> None:
+    """Report nothing: the `Progress` of a caller that gave none."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,8 @@ class Tokens:
 class Timings:
     """Milliseconds per stage. `first_token` runs from the end of retrieval to the first token's logits.
 
-    `match` is spent on finding known chunks in a prompt that somebody else wrote.
+    `match` is spent on finding known chunks in a prompt that somebody else wrote; `total` runs from the beginning of a
+    request, retrieval included, to the end of the answer.
     """
 
     retrieve: float = 0.0
@@ -79,16 +84,6 @@ class Comparison:
     first_token_ms: float
     same_answer: bool
     full_prefill_answer: str
-
-    @classmethod
-    def of(cls, answer: "Answer", own: "CacheReport", full: "Answer") -> Self:
-        """An answer beside that of a full prefill; `own` is the report of its second run."""
-        return cls(
-            full_prefill_first_token_ms=full.report.ms.first_token,
-            first_token_ms=own.ms.first_token,
-            same_answer=full.text == answer.text,
-            full_prefill_answer=full.text,
-        )
 
     @property
     def speedup(self) -> float:
@@ -161,98 +156,6 @@ class CacheReport:
             f"{self.cached}/{len(self.chunks)} chunks cached \u00b7 "
             f"{self.tokens.recomputed:,}/{self.tokens.context:,} tokens recomputed ({share:.1%}) \u00b7 {first}"
         )
-
-
-@dataclass(frozen=True)
-class Source:
-    """One retrieved chunk: where it stands in which document, and how similar it is to the question.
-
-    Attributes
-    ----------
-    id, source, text : str
-        The chunk's id, the document it came from, and what it says.
-    score : float or None
-        Cosine similarity to the question.
-    page : int or None
-        The excerpt's page, slide or sheet, from 1; None where the format has none.
-    heading : str
-        The headings above the excerpt, outermost first.
-    excerpt : str
-        The passage of the chunk that shares most words with the question, on one line.
-    """
-
-    id: str
-    source: str
-    text: str
-    score: float | None = None
-    page: int | None = None
-    heading: str = ""
-    excerpt: str = ""
-
-    @property
-    def citation(self) -> str:
-        """Where to look: the document, the page, and the headings."""
-        unit = _PAGES.get(self.source.rpartition(".")[2].lower(), "p.")
-        page = f", {unit} {self.page}" if self.page is not None else ""
-        return f'{self.source}{page}, "{self.heading}"' if self.heading else f"{self.source}{page}"
-
-
-@dataclass(frozen=True)
-class Answer:
-    """An answer, what it was answered from, and its report.
-
-    It prints as its text and its numbered sources, and shows in a notebook with the chunks it came from.
-
-    Attributes
-    ----------
-    text, question, model : str
-        What was said, to what, and by which model.
-    sources : tuple of Source
-        What was retrieved, most similar first.
-    report : CacheReport
-        Where each chunk's KV came from, and how long it took.
-    comparison : Comparison or None
-        The stock path on the same token ids, where it was asked for.
-    token_ids : tuple of int
-        The answer's tokens.
-    refused : bool
-        Whether the text says that the model cannot read the question or the chunks, instead of an answer.
-    """
-
-    text: str
-    question: str
-    model: str
-    sources: tuple[Source, ...]
-    report: CacheReport
-    comparison: Comparison | None = None
-    token_ids: tuple[int, ...] = ()
-    refused: bool = False
-
-    def __str__(self) -> str:
-        return printing.plain(self)
-
-    def __repr__(self) -> str:
-        return printing.shortened(self)
-
-    def _repr_html_(self) -> str:
-        return printing.html(self)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The fields of `ragcache ask --json`."""
-        compare = self.comparison and {
-            "full_prefill_first_token_ms": self.comparison.full_prefill_first_token_ms,
-            "speedup": self.comparison.speedup,
-            "same_answer": self.comparison.same_answer,
-        }
-        return {
-            "answer": self.text,
-            "refused": self.refused,
-            "question": self.question,
-            "model": self.model,
-            **self.report.as_dict(),
-            "sources": [asdict(source) for source in self.sources],
-            "compare": compare or None,
-        }
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from ragcache.engine import Engine
-from ragcache.index import Index
+from ragcache.engine.engine import Engine
+from ragcache.engine.stream import Stream
+from ragcache.index.index import Index
 from ragcache.model.reader import Reader
-from ragcache.stream import Stream
 
 CHAT = (
     "{{ bos_token }}{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}"

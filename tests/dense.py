@@ -12,7 +12,7 @@ from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 from twin import stale_kv
 
 from ragcache.model.reader import Reader
-from ragcache.segments import Prompt
+from ragcache.prompt import Prompt
 
 #: From a layer, its masked logits (heads, rows, keys) and V (heads, keys, head_dim): outputs (heads, rows, head_dim).
 Attend = Callable[[int, Tensor, Tensor], Tensor]

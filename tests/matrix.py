@@ -14,17 +14,17 @@ from conftest import HYBRID, tiny_reader
 from torch import Tensor
 from twin import _masks
 
-from ragcache.chunks import Chunk
 from ragcache.encode import Encoder
-from ragcache.engine import Engine
+from ragcache.engine.answer import Answer
+from ragcache.engine.engine import Engine
+from ragcache.engine.prefill import Prefilled
 from ragcache.errors import InvalidArgument
-from ragcache.index import Index
-from ragcache.methods import Method
+from ragcache.index.chunks import Chunk
+from ragcache.index.index import Index
+from ragcache.method import Method
 from ragcache.model.decode import Sampling
-from ragcache.report import Answer
-from ragcache.segments import Prompt
+from ragcache.prompt import Prompt
 from ragcache.store import LocalStore
-from ragcache.stream import Prefilled
 
 LAYERS = 4
 ARCHITECTURES = {"llama": {}, "qwen3": {}, "gemma3": {"layer_types": HYBRID[:2] * (LAYERS // 2)}}
@@ -37,7 +37,7 @@ ANSWER = 2  # tokens: the second one is decoded
 
 
 @dataclass(frozen=True)
-class Stage:
+class RowStage:
     """An engine over a few short chunks, each encoded for every row."""
 
     engine: Engine
@@ -46,7 +46,7 @@ class Stage:
     def prompt(self, case: str) -> list[Chunk]:
         """The chunks of a case: `hole` has text that was never ingested, and a chunk whose KV `set` deletes."""
         a, b, c, d = self.chunks
-        loose = self.engine.index.loose(LOOSE)
+        loose = self.engine.index.uncached_chunk(LOOSE)
         return {"hits": [a, b, c, d], "hole": [a, loose, c, d], "reordered": [c, a, d, b], "duplicate": [a, b, a]}[case]
 
     def missing(self, case: str) -> list[int]:
@@ -79,7 +79,7 @@ class Stage:
         return self.engine.answer(QUESTION, self.set(row, case), method=row, recompute=recompute, sampling=sampling)
 
 
-def stage(folder: Path, architecture: str) -> Stage:
+def stage(folder: Path, architecture: str) -> RowStage:
     """Documents of one and of two chunks; a row's encoding is made when it is first asked."""
     reader = tiny_reader(architecture, num_hidden_layers=LAYERS, **ARCHITECTURES[architecture])
     index = Index(folder, reader, store=LocalStore(folder / "kv", durable=False))
@@ -87,15 +87,15 @@ def stage(folder: Path, architecture: str) -> Stage:
         starts = [" ".join(page).index(text) for text in page]
         index.put(f"doc{n}", "", [(text, at, at + len(text)) for text, at in zip(page, starts, strict=True)], {})
     names = {row.text: row.id for row in index.catalog.all_chunks()}
-    return Stage(Engine(reader, index), index.chunks([names[text] for page in PAGES for text in page]))
+    return RowStage(Engine(reader, index), index.chunks([names[text] for page in PAGES for text in page]))
 
 
 def _chain(encoder: Encoder | None) -> list[Encoder]:
     """What an encoding builds on, and the encoding."""
-    return [*_chain(encoder.before), encoder] if encoder is not None else []
+    return [*_chain(encoder.base_encoding), encoder] if encoder is not None else []
 
 
-def check(stage: Stage, row: Method, case: str) -> None:
+def check(stage: RowStage, row: Method, case: str) -> None:
     """Hold a row to all of it on one prompt."""
     ready = stage.prefill(row, case)
     assert ready.logits.isfinite().all()
@@ -111,7 +111,7 @@ def check(stage: Stage, row: Method, case: str) -> None:
         assert list(answer.token_ids) == check_full(stage, ready)
 
 
-def check_report(stage: Stage, row: Method, case: str, ready: Prefilled) -> None:
+def check_report(stage: RowStage, row: Method, case: str, ready: Prefilled) -> None:
     """Every chunk is accounted for, in the prompt's order, and the counts add up."""
     report, prompt = ready.report, ready.prompt
     segments = [prompt.segments[i] for i in prompt.chunks()]
@@ -135,7 +135,7 @@ def check_report(stage: Stage, row: Method, case: str, ready: Prefilled) -> None
     assert (report.tokens.recomputed > 0) == (row.select is not None and bool(row.recompute))
 
 
-def check_dial(stage: Stage, row: Method, case: str) -> None:
+def check_dial(stage: RowStage, row: Method, case: str) -> None:
     """r = 1 is full prefill at the row's own order and positions, answer included; 0.99 is near it, 0 is not."""
     whole = stage.prefill(row, case, 1.0)
     assert list(stage.answer(row, case, 1.0).token_ids) == check_full(stage, whole)
@@ -144,7 +144,7 @@ def check_dial(stage: Stage, row: Method, case: str) -> None:
     assert near < none / 2
 
 
-def check_full(stage: Stage, ready: Prefilled) -> list[int]:
+def check_full(stage: RowStage, ready: Prefilled) -> list[int]:
     """The prompt's logits are full prefill's; gives the answer that full prefill gives, without what ends it."""
     said: list[int] = []
     while len(said) < ANSWER:
@@ -166,7 +166,7 @@ def positions(prompt: Prompt) -> list[int]:
 
 
 @torch.no_grad()
-def stock(stage: Stage, prompt: Prompt, answered: Sequence[int] = ()) -> Tensor:
+def stock(stage: RowStage, prompt: Prompt, answered: Sequence[int] = ()) -> Tensor:
     """Logits behind a prompt and what was answered so far, (vocabulary,): one forward, no cache, masks by slot.
 
     The mask is explicit since transformers takes positions that jump for packed sequences.

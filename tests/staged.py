@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from ragcache.chunks import Chunk
-from ragcache.engine import Engine
-from ragcache.index import Index
+from ragcache.engine.engine import Engine
+from ragcache.index.chunks import Chunk
+from ragcache.index.index import Index
 from ragcache.methods import METHODS
 from ragcache.model.reader import Reader
 

@@ -10,12 +10,12 @@ from dense import stale
 from staged import QUESTION, make
 from torch import Tensor
 
-from ragcache.chunks import Chunk
-from ragcache.engine import Engine
-from ragcache.methods import Method
+from ragcache.engine.engine import Engine
+from ragcache.engine.prefill import Prefilled
+from ragcache.index.chunks import Chunk
+from ragcache.method import Method
 from ragcache.model.reader import Reader
-from ragcache.segments import Prompt
-from ragcache.stream import Prefilled
+from ragcache.prompt import Prompt
 
 
 @dataclass(frozen=True)

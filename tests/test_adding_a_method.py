@@ -68,7 +68,7 @@ def test_it_answers(installed: dict[str, str], tmp_path: Path) -> None:
 
 
 def test_the_tests_of_every_row_hold_it_to_everything(installed: dict[str, str]) -> None:
-    files = ["tests/test_rows.py", "tests/test_charging.py"]
+    files = ["tests/test_rows.py", "tests/engine/test_charging.py"]
     options = ["-p", "no:cacheprovider", "-k", "last-"]
     shown = run([sys.executable, "-m", "pytest", *options, *files], installed)
     (passed,) = re.findall(r"(\d+) passed", shown)

@@ -9,13 +9,14 @@ import pytest
 from conftest import byte_tokenizer, tiny_model
 from staged import QUESTION, TEXTS, make
 
-from ragcache.methods import METHODS, Method
+from ragcache.engine.answer import Answer
+from ragcache.engine.chat import Message
+from ragcache.index.settings import settings_of
+from ragcache.method import Method
+from ragcache.methods import METHODS
 from ragcache.model.reader import Reader
-from ragcache.remembered import settings_of
-from ragcache.report import Answer
 from ragcache.retrieve.discover import DEFAULT_EXCLUDES, IGNORE_FILES
 from ragcache.retrieve.formats import SUPPORTED
-from ragcache.written import Message
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -24,6 +25,13 @@ PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md")), *sorted((ROOT / "ragca
 
 def blocks(name: str) -> list[str]:
     return re.findall(r"```python\n(.*?)```", (DOCS / name).read_text(), re.DOTALL)
+
+
+def test_every_source_file_that_a_page_names_is_there() -> None:
+    known = [path.as_posix() for path in ROOT.rglob("*.py") if ".venv" not in path.parts]
+    for page in PAGES:
+        for name in re.findall(r"`([a-z_][\w/]*\.py)`", page.read_text()):
+            assert name == "last_tokens.py" or any(path.endswith(f"/{name}") for path in known), f"{page}: {name}"
 
 
 def test_the_examples_of_adding_a_method_run(tmp_path: Path, reader: Reader) -> None:

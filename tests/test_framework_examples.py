@@ -17,8 +17,8 @@ import pytest
 
 from ragcache import RagCache
 from ragcache.bundled import questions
-from ragcache.engine import Engine
-from ragcache.stream import Stream
+from ragcache.engine.engine import Engine
+from ragcache.engine.stream import Stream
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
@@ -97,13 +97,10 @@ def test_an_example_runs_from_anywhere(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("framework", ["langchain", "llama_index"])
 def test_two_lines_change(framework: str) -> None:
-    before, after = (
-        (EXAMPLES / f"{framework}_{when}.py").read_text().splitlines() for when in ("before", "after")
-    )
+    before, after = ((EXAMPLES / f"{framework}_{when}.py").read_text().splitlines() for when in ("before", "after"))
     changes = [(line[0], line[2:].strip()) for line in ndiff(before, after) if line[0] in "+-"]
     removed, added = (
-        [line for side, line in changes if side == sign and not line.startswith(("from ", "import "))]
-        for sign in "-+"
+        [line for side, line in changes if side == sign and not line.startswith(("from ", "import "))] for sign in "-+"
     )
     assert added.pop(0) == 'rag = RagCache.open(f"{folder}/index", model=MODEL)'
     assert [line.partition(" = ")[0] for line in removed] == [line.partition(" = ")[0] for line in added]

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from ragcache import RagCache, Reader
 from ragcache.errors import IndexFormat, IndexMismatch, InvalidArgument
+from ragcache.index.opening import resolve
 from ragcache.model.decode import Sampling
 from ragcache.model.fingerprint import weights_in_memory
-from ragcache.opening import resolve
-from ragcache.segments import SYSTEM
+from ragcache.prompt import SYSTEM
 
 SHORT = Sampling(max_new_tokens=4)
 PAGES = {
@@ -161,7 +161,7 @@ def test_a_model_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_system_prompt_stands_before_chunks_and_history(tmp_path: Path, documents: Path, checkpoint: Path) -> None:
-    from ragcache.written import Message
+    from ragcache.engine.chat import Message
 
     made(tmp_path / "index", documents, model=str(checkpoint), system="Answer like a pirate.")
     with RagCache.open(tmp_path / "index", embedder=Letters(), create=False) as rag:

@@ -7,7 +7,8 @@ import pytest
 from ragcache_cli.methods_page import _attributes, _choice, _row, marks, page
 
 from ragcache.encode import Alone, Fused, Sink
-from ragcache.methods import METHODS, Method
+from ragcache.method import Method
+from ragcache.methods import METHODS
 from ragcache.select import FirstTokens, KeyDeviation, QuestionAttention
 
 PAGE = Path(__file__).parents[1] / "docs" / "methods.md"

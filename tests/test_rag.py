@@ -1,7 +1,8 @@
 """The whole way: files in, answers out, restart and change in between, on real Chroma and the real embedder."""
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,21 @@ def rag(tmp_path: Path, checkpoints: dict[str, Path], documents: Path) -> Iterat
     with RagCache.open(tmp_path / "index", model=str(checkpoints["qwen2"]), method="fusionrag") as rag:
         rag.ingest(documents, methods=["fusionrag", "naive"])
         yield rag
+
+
+def test_times_mean_the_same_however_a_question_is_asked(rag: RagCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    embed = rag._embedder.embed
+
+    def slow(texts: Sequence[str]) -> object:
+        time.sleep(0.2)
+        return embed(texts)
+
+    monkeypatch.setattr(rag._embedder, "embed", slow)
+    stream = rag.stream("What colour is the bridge?", sampling=SHORT)
+    for one in (rag.ask("What colour is the bridge?", sampling=SHORT).as_dict()["ms"], stream.answer.as_dict()["ms"]):
+        assert one["retrieve"] >= 200
+        assert one["first_token"] > 0
+        assert one["total"] >= one["retrieve"] + one["first_token"]
 
 
 def test_a_question_is_answered_from_cached_chunks(rag: RagCache) -> None:
@@ -129,7 +145,7 @@ def test_a_plan_writes_nothing(tmp_path: Path, checkpoints: dict[str, Path], doc
     with RagCache.open(tmp_path / "index", model=str(checkpoints["qwen2"])) as rag:
         plan = rag.plan(documents, methods=["fusionrag", "naive"])
         assert (plan.documents, plan.chunks) == (3, 3)
-        assert plan.bytes == plan.bytes_per_token * plan.tokens * 3, "alone, pass A and pass B"
+        assert plan.bytes == plan.bytes_per_token * plan.tokens * 3, "alone, the base encoding and the fused encoding"
         assert plan.seconds > 0
         assert plan.break_even_questions > 0
         assert rag.stats()["chunks"] == 0

@@ -12,7 +12,7 @@ from torch import Tensor
 from transformers import DynamicCache
 
 from ragcache.model.reader import Reader
-from ragcache.segments import Prompt
+from ragcache.prompt import Prompt
 
 
 @torch.no_grad()

@@ -25,7 +25,7 @@ from ragcache_cli.terminal import note, say, say_json, short, table
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ragcache.report import Answer
+    from ragcache.engine.answer import Answer
 
 
 def ask(
@@ -49,8 +49,8 @@ def ask(
 
     With `--compare` the answer is not streamed, since both ways are measured after a warm-up of each.
     """
+    from ragcache.index.opening import check_question
     from ragcache.model.decode import Sampling
-    from ragcache.opening import check_question
 
     check_question(index, question, top_k=top_k, method=method, recompute=recompute)
     sampling = None if max_new_tokens is None else Sampling(max_new_tokens=max_new_tokens)
@@ -75,9 +75,9 @@ def ask(
 
 def print_pieces(pieces: "Iterable[str]") -> None:
     """Print as they come."""
-    from ragcache.stream import spoken
+    from ragcache.engine.stream import strip_leading_space
 
-    for piece in spoken(pieces):
+    for piece in strip_leading_space(pieces):
         typer.echo(piece, nl=False)
     typer.echo()
 

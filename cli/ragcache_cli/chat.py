@@ -26,9 +26,9 @@ from ragcache_cli.options import (
 from ragcache_cli.terminal import note, say
 
 if TYPE_CHECKING:
+    from ragcache.engine.chat import Message
+    from ragcache.engine.stream import Stream
     from ragcache.rag import RagCache
-    from ragcache.stream import Stream
-    from ragcache.written import Message
 
 
 def chat(
@@ -50,13 +50,13 @@ def chat(
     kept once it ends.
     """
     from ragcache.errors import PromptTooLong
+    from ragcache.index.opening import check_question
     from ragcache.model.decode import Sampling
-    from ragcache.opening import check_question
 
     check_question(index, None, top_k=top_k, method=method, recompute=recompute)
     sampling = None if max_new_tokens is None else Sampling(max_new_tokens=max_new_tokens)
     with _ended(), open_index(index, model=model, embedder=embedder, dtype=dtype, device=device) as rag:
-        from ragcache.written import Message
+        from ragcache.engine.chat import Message
 
         history: list[Message] = []
         for question in _lines():
@@ -88,9 +88,7 @@ def _ended() -> Iterator[None]:
         raise typer.Exit(130) from error
 
 
-def _begun(
-    rag: "RagCache", question: str, history: "list[Message]", **how: object
-) -> "tuple[Stream, list[Message]]":
+def _begun(rag: "RagCache", question: str, history: "list[Message]", **how: object) -> "tuple[Stream, list[Message]]":
     """The next answer, behind as many of the last turns as the model takes, and those turns."""
     from ragcache.errors import PromptTooLong
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import typer
 
-from ragcache.methods import AXES, METHODS
 from ragcache_cli import methods_page
 from ragcache_cli.main import app
 
@@ -26,19 +25,6 @@ def page() -> str:
     root = typer.main.get_command(app)
     lines = [line for path, command in _commands(root, "ragcache") for line in _section(path, command)]
     return "\n".join([_HEAD, *lines])
-
-
-def methods_table() -> str:
-    """The README's table of methods, in Markdown."""
-    lines = ["| method | paper | choices | recompute | |", "|---|---|---|---|---|"]
-    for row in METHODS.values():
-        paper = f"[{row.paper}](https://arxiv.org/abs/{row.paper})" if row.paper else ""
-        shown = row.as_dict()
-        names = [str(shown[axis]).partition("(")[0] for axis in AXES if shown[axis]]
-        choices = ", ".join(f"`{name}`" for name in names if name not in methods_page.PLAIN)
-        share = "fixed" if row.recompute is None else f"{row.recompute:.0%}"
-        lines.append(" | ".join([f"| `{row.name}`", paper, choices, share, f"{row.about} |"]))
-    return "\n".join(lines)
 
 
 def _commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:

@@ -11,7 +11,7 @@ from ragcache_cli.options import DEFAULT_INDEX, AsJson, IndexPath
 from ragcache_cli.terminal import note, say, say_json, short, size, table
 
 if TYPE_CHECKING:
-    from ragcache.documents import Documents, KnownDocument
+    from ragcache.index.documents import Documents, KnownDocument
 
 app = typer.Typer(no_args_is_help=True, help="See which documents an index knows, and forget some.")
 
@@ -21,7 +21,7 @@ _LISTED = 10
 @app.command("list")
 def list_documents(index: IndexPath = DEFAULT_INDEX, as_json: AsJson = False) -> None:
     """List the documents of an index with their size and when they came; loads no model."""
-    from ragcache.documents import Documents
+    from ragcache.index.documents import Documents
 
     with Documents.opened(index) as documents:
         known = documents.known()
@@ -55,7 +55,7 @@ def remove(
 
     The files themselves stay where they are; while they do, the next `ragcache ingest` of their folder adds them again.
     """
-    from ragcache.documents import Documents
+    from ragcache.index.documents import Documents
 
     with Documents.opened(index) as documents:
         found = _chosen(documents, paths or [], collection)

@@ -15,7 +15,7 @@ from ragcache_cli.options import DEFAULT_INDEX, AsJson, Device, Dtype, Embedder,
 from ragcache_cli.terminal import duration, note, progress, say, say_json, short, size, table
 
 if TYPE_CHECKING:
-    from ragcache.breakeven import BreakEven
+    from ragcache.engine.break_even import BreakEven
     from ragcache.rag import RagCache
     from ragcache.report import IngestPlan, IngestReport
 
@@ -79,7 +79,7 @@ def ingest(
     from tempfile import TemporaryDirectory
 
     from ragcache.errors import InvalidArgument
-    from ragcache.opening import check_paths
+    from ragcache.index.opening import check_paths
 
     check_methods(method)
     if not paths and chunk_tokens is not None:
@@ -117,8 +117,8 @@ def ingest(
 
 def _break_even(rag: "RagCache", *, measure: bool) -> "BreakEven | None":
     """Where reuse of the index's method begins to pay here; measured now if it never was, or not far enough."""
-    from ragcache.breakeven import BreakEven
-    from ragcache.calibrate import calibrate
+    from ragcache.engine.break_even import BreakEven
+    from ragcache.engine.calibrate import calibrate
     from ragcache.errors import MissingEncoding
 
     known = BreakEven.of(rag.index, rag.engine.method)
@@ -160,11 +160,9 @@ def with_progress(
         return work(report)
 
 
-def opened(
-    index: Path, *, methods: Sequence[str] | None, new: Path | None = None, **how: Any
-) -> "RagCache":
+def opened(index: Path, *, methods: Sequence[str] | None, new: Path | None = None, **how: Any) -> "RagCache":
     """The index, or a `new` one there or elsewhere, whose method is the first named."""
-    from ragcache.remembered import settings_of
+    from ragcache.index.settings import settings_of
 
     if settings_of(index):
         return open_index(index, **how)
@@ -173,10 +171,10 @@ def opened(
 
 def _announcer(rag: "RagCache", methods: Sequence[str] | None) -> Callable[[str], None]:
     """Prints the plan once, at the first chunk that has to be encoded, if chunks will be fused with others."""
-    from ragcache.methods import find
+    from ragcache.methods import find_method
 
-    encoders = [find(name).encode for name in methods or [rag.method]]
-    waiting = any(encoder is not None and encoder.before is not None for encoder in encoders)
+    encoders = [find_method(name).encode for name in methods or [rag.method]]
+    waiting = any(encoder is not None and encoder.base_encoding is not None for encoder in encoders)
 
     def announce(stage: str) -> None:
         nonlocal waiting

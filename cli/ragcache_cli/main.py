@@ -1,13 +1,14 @@
 """`ragcache`: the commands, and how they fail."""
 
 import sys
+from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from ragcache.errors import RagCacheError
-from ragcache_cli import adopt, ask, bench, chat, demo, doctor, documents, ingest, methods, store
+from ragcache_cli import adopt, ask, chat, demo, documents, ingest, methods, store
 from ragcache_cli.terminal import note, note_what_models_say, quiet_libraries, quiet_when_piped
 
 RESUMED = ("ingest", "adopt", "bench")
@@ -36,10 +37,28 @@ app.command("chat")(chat.chat)
 app.command("adopt")(adopt.adopt)
 app.command("methods")(methods.methods)
 app.command("demo")(demo.demo)
-app.command("doctor")(doctor.doctor)
 app.add_typer(documents.app, name="documents")
 app.add_typer(store.app, name="store")
-app.add_typer(bench.app, name="bench")
+_OWN = {one.name for one in app.registered_commands} | {one.name for one in app.registered_groups}
+
+
+def _add(entry: EntryPoint) -> None:
+    """A command of another package; it replaces none of these, and one that cannot be loaded stops none of them."""
+    if entry.name in _OWN:
+        return
+    try:
+        found = entry.load()
+    except ImportError as error:
+        note(f"ragcache: the command {entry.name!r} ({entry.value}) cannot be loaded: {error}")
+        return
+    if isinstance(found, typer.Typer):
+        app.add_typer(found, name=entry.name)
+    else:
+        app.command(entry.name)(found)
+
+
+for _entry in entry_points(group="ragcache.commands"):  # `bench` and `doctor`, and what other packages add
+    _add(_entry)
 
 
 def _show_version(wanted: bool) -> None:

@@ -8,7 +8,7 @@ _COLUMNS = ("name", "paper", "recompute", "about")
 
 def methods(as_json: AsJson = False) -> None:
     """List the methods and the papers they come from; with --json, their choices on every axis too."""
-    from ragcache.methods import methods as every
+    from ragcache.methods import list_methods as every
 
     rows = [row.as_dict() for row in every().values()]
     if as_json:

@@ -7,7 +7,8 @@ from dataclasses import fields, is_dataclass
 from itertools import takewhile
 from typing import Any
 
-from ragcache.methods import AXES, METHODS, Method
+from ragcache.method import AXES, Method
+from ragcache.methods import METHODS
 
 _HEAD = """# Methods
 
@@ -15,10 +16,11 @@ _HEAD = """# Methods
 
 A method is one choice on each of five axes: in which left context a chunk's KV is made (`encode`), which of the
 reused tokens are recomputed (`select`), in which layers (`schedule`), how rows attend to reused keys (`attend`), and
-where the chunks stand (`layout`). A row is run as the paper describes it, whatever its released code does; what the
-dial `--recompute` sets is a share of the reused tokens, and rows without one have a fixed cost. Each default is marked
-*paper*, or *tuned here* where the paper has none or we chose another. [Adding a method](adding-a-method.md) says how to
-make a row of your own; `ragcache methods --json` prints the same table for programs.
+where the chunks stand (`layout`). A row is run as the paper describes it, whatever its released code does.
+`--recompute` sets the share of the reused tokens that is computed again; rows without one have a fixed cost. Each
+default is marked *paper*, or *tuned here* where the paper has none or we chose another. [Adding a
+method](adding-a-method.md) says how to make a row of your own; `ragcache methods --json` prints the same table for
+programs.
 """
 PLAIN = ("Flat", "Retrieved")  # what needs no mention
 _SECTION = re.compile(r"^(Attributes|Parameters|Raises|Returns|Notes)\n-+$", re.MULTILINE)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def open_index(index: Path, *, create: bool = False, **how: Any) -> "RagCache":
     """The index; `model`, `embedder`, `dtype`, `device` and `method` are as in `RagCache.open`."""
-    from ragcache.opening import resolve
+    from ragcache.index.opening import resolve
 
     resolve(index, create=create, **how)  # refuses in a moment what opening would in many
     with lean_start(), without_loading_bars():
@@ -23,7 +23,7 @@ def open_index(index: Path, *, create: bool = False, **how: Any) -> "RagCache":
 
 def check_methods(names: list[str] | None) -> None:
     """Refuse a name that no row of the table has."""
-    from ragcache.methods import find
+    from ragcache.methods import find_method
 
     for name in names or ():
-        find(name)
+        find_method(name)

@@ -16,9 +16,9 @@ def _store() -> None:
 @app.command()
 def stats(index: IndexPath = DEFAULT_INDEX, as_json: AsJson = False) -> None:
     """Count documents, chunks, and the bytes of every encoding."""
-    from ragcache import remembered
+    from ragcache.index.settings import stats
 
-    found = remembered.stats(index)
+    found = stats(index)
     if as_json:
         say_json(found)
         return

@@ -13,9 +13,9 @@ from pydantic import BaseModel, Field
 from langchain_ragcache.batching import joined
 from langchain_ragcache.listing import name_of
 from ragcache import Message, RagCache, Sampling
+from ragcache.engine.stream import Stream
 from ragcache.errors import InvalidArgument
-from ragcache.options import check_options
-from ragcache.stream import Stream
+from ragcache.model.options import check_options
 
 _OPENING = threading.Lock()
 #: What LangChain gives every model, for the sake of those behind a network: nothing here can make use of it.
@@ -82,7 +82,7 @@ class Asking(BaseModel):
         stop: Sequence[str] | None,
         options: dict[str, Any],
     ) -> Stream:
-        """The answer to a prompt; over documents, in the house's own words, where there are some."""
+        """The answer to a prompt; over documents, in the built-in template, where there are some."""
         check_options(f"a call of {type(self).__name__}", options, _CALLED)
         rag, how = self.opened(), {**self._identifying_params, **options}
         if how["model"] not in (None, self.model, rag.reader.name):

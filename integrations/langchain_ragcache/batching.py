@@ -30,7 +30,7 @@ def at_once(rag: RagCache, requests: Sequence[Callable[[], _Answer]], most: int 
         return [request() for request in requests]
     size = most or AT_ONCE
     groups = [requests[first : first + size] for first in range(0, len(requests), size)]
-    return [one for group in groups for one in rag.reader.together([partial(_in_context(), one) for one in group])]
+    return [one for group in groups for one in rag.reader.run_batch([partial(_in_context(), one) for one in group])]
 
 
 def _in_context() -> Callable[[Callable[[], _Answer]], _Answer]:

@@ -21,8 +21,8 @@ from langchain_ragcache.asking import Asking
 from langchain_ragcache.batching import at_once
 from langchain_ragcache.messages import turns
 from ragcache import RagCache
+from ragcache.engine.stream import Stream, strip_leading_space
 from ragcache.errors import UnsupportedModel
-from ragcache.stream import Stream, spoken
 
 
 class ChatRagCache(Asking, BaseChatModel):
@@ -77,9 +77,7 @@ class ChatRagCache(Asking, BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         stream = self.asked(self._turns(messages), documents, stop, kwargs)
-        message = AIMessage(
-            stream.answer.text, response_metadata=self.about(stream), usage_metadata=_usage(stream)
-        )
+        message = AIMessage(stream.answer.text, response_metadata=self.about(stream), usage_metadata=_usage(stream))
         return ChatResult(generations=[ChatGeneration(message=message)])
 
     def _stream(
@@ -91,7 +89,7 @@ class ChatRagCache(Asking, BaseChatModel):
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
         stream = self.asked(self._turns(messages), documents, stop, kwargs)
-        for piece in spoken(stream):
+        for piece in strip_leading_space(stream):
             chunk = ChatGenerationChunk(message=AIMessageChunk(content=piece))
             if run_manager:
                 run_manager.on_llm_new_token(piece, chunk=chunk)
@@ -206,6 +204,4 @@ def _usage(stream: Stream) -> UsageMetadata:
     tokens, said = answer.report.tokens, len(answer.token_ids)
     read = cast(InputTokenDetails, {"cache_read": tokens.reused, "recomputed": tokens.recomputed})
     asked = tokens.context + tokens.question
-    return UsageMetadata(
-        input_tokens=asked, output_tokens=said, total_tokens=asked + said, input_token_details=read
-    )
+    return UsageMetadata(input_tokens=asked, output_tokens=said, total_tokens=asked + said, input_token_details=read)

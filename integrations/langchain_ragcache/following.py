@@ -11,7 +11,7 @@ from langchain_core.runnables import run_in_executor
 from langchain_core.vectorstores import VectorStore
 
 from langchain_ragcache.listing import ids_for, name_of
-from ragcache.collection import Collection, Synced, batches
+from ragcache.index.collection import Collection, Synced, batches
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Following:
             answered = await self._answered(names)
         except NotImplementedError as error:
             return Synced(len(names), 0, f"the store cannot say which ids it has ({error}), so nothing was forgotten")
-        return await run_in_executor(None, self.kv.settle, names, answered)
+        return await run_in_executor(None, self.kv.reconcile, names, answered)
 
     def removing(self, method: Callable[..., Any]) -> Callable[..., Any]:
         """A method that takes something away in a manner of the store's own; what is gone behind it is forgotten."""

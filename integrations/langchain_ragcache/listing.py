@@ -8,8 +8,8 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 
-from ragcache.chunks import loose_id
-from ragcache.collection import Entry
+from ragcache.index.chunks import text_id
+from ragcache.index.collection import Entry
 
 _PAGE = 500
 
@@ -36,7 +36,7 @@ def name_of(document: Document) -> str | None:
 
 def entry_of(document: Document) -> Entry:
     """A document that a search gave; one without an id is named by its text."""
-    return Entry.of(name_of(document) or loose_id(document.page_content.strip()), document.page_content, _own(document))
+    return Entry.of(name_of(document) or text_id(document.page_content.strip()), document.page_content, _own(document))
 
 
 def ids_for(store: VectorStore, names: Sequence[str]) -> list[Any]:

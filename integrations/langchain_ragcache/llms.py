@@ -15,14 +15,14 @@ from langchain_core.outputs import Generation, GenerationChunk, LLMResult
 from langchain_ragcache.asking import Asking
 from langchain_ragcache.batching import at_once
 from ragcache import RagCache
-from ragcache.stream import spoken
+from ragcache.engine.stream import strip_leading_space
 
 
 class RagCacheLLM(Asking, BaseLLM):
     """Continues a string as it is, from the KV of the chunks that stand in it.
 
     Strings that come together, as `batch` and `generate` hand them over, are continued at once. `documents=` asks the
-    string as a question over them, in the house's own words. `generation_info["ragcache"]` says what happened.
+    string as a question over them, in the built-in template. `generation_info["ragcache"]` says what happened.
     """
 
     cache: Any = False  # LangChain's key of a text model's answer knows neither documents nor a call's options
@@ -58,7 +58,7 @@ class RagCacheLLM(Asking, BaseLLM):
         **kwargs: Any,
     ) -> Iterator[GenerationChunk]:
         stream = self.asked(prompt, documents, stop, kwargs)
-        for piece in spoken(stream):
+        for piece in strip_leading_space(stream):
             if run_manager:
                 run_manager.on_llm_new_token(piece)
             yield GenerationChunk(text=piece)

@@ -6,9 +6,9 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, SystemMessage
 
 from ragcache import Message
-from ragcache.chunks import Chunk
+from ragcache.engine.chat import merge_messages
 from ragcache.errors import InvalidArgument
-from ragcache.written import merged
+from ragcache.index.chunks import Chunk
 
 #: Blocks of earlier answers that are not said to the user.
 _UNSAID = ("reasoning", "thinking", "redacted_thinking", "tool_call", "tool_use", "invalid_tool_call")
@@ -20,7 +20,7 @@ Finder = Callable[[str, str | None], Chunk]
 def turns(messages: Sequence[BaseMessage], find: Finder) -> list[Message]:
     """A conversation; neighbours of one role are one turn, and empty messages are left out."""
     said = [Message(_role(message), _content(message, find)) for message in messages]
-    return merged(message for message in said if message.content)
+    return merge_messages(message for message in said if message.content)
 
 
 def _role(message: BaseMessage) -> str:

@@ -6,7 +6,7 @@ from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
-from ragcache.options import check_options
+from ragcache.model.options import check_options
 
 
 class RagCacheRetriever(BaseRetriever):

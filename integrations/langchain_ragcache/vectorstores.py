@@ -13,9 +13,9 @@ from langchain_core.vectorstores import VectorStore
 
 from langchain_ragcache.following import Following
 from langchain_ragcache.listing import entry_of, ids_for, listed
-from ragcache.chunks import loose_id
-from ragcache.collection import Collection, Entry, Synced
 from ragcache.errors import InvalidArgument
+from ragcache.index.chunks import is_text_id
+from ragcache.index.collection import Collection, Entry, Synced
 from ragcache.retrieve.needs import needs
 
 if TYPE_CHECKING:
@@ -274,7 +274,7 @@ class RagCacheVectorStore(VectorStore):
     def _forget(self, names: list[str]) -> None:
         """Forget entries, those among them that a search found without their ids."""
         known = self.kv.names() if (unknown := self.kv.unknown(names)) else []
-        if any(name.startswith(loose_id("")[:6]) for name in known):
+        if any(map(is_text_id, known)):
             documents = self.store.get_by_ids(ids_for(self.store, unknown))
             names = [*names, *(entry_of(document).name for document in documents)]
         self.kv.discard(names)

@@ -62,7 +62,7 @@ class Gathered:
     def _together(self, requests: list[Request]) -> list[tuple[Any, Exception | None]]:
         if len(requests) == 1:
             return [_tried(requests[0], joined=False)]
-        return self._reader.together([partial(_tried, request, joined=True) for request in requests])
+        return self._reader.run_batch([partial(_tried, request, joined=True) for request in requests])
 
 
 def _tried(request: Request, *, joined: bool) -> tuple[Any, Exception | None]:

@@ -24,10 +24,10 @@ from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_ca
 
 from llama_index_ragcache.gathering import Gathered
 from ragcache import Message, RagCache, Sampling
+from ragcache.engine.chat import merge_messages
+from ragcache.engine.stream import Stream, strip_leading_space
 from ragcache.errors import InvalidArgument
-from ragcache.options import check_options
-from ragcache.stream import Stream, spoken
-from ragcache.written import merged
+from ragcache.model.options import check_options
 
 _SYSTEM = (MessageRole.SYSTEM, MessageRole.DEVELOPER)
 _ASSISTANT = (MessageRole.ASSISTANT, MessageRole.MODEL, MessageRole.CHATBOT)
@@ -38,8 +38,8 @@ _DONE = object()
 class RagCacheLLM(CustomLLM):
     """A model whose prompts are answered from the KV of the chunks that stand in them.
 
-    Known chunks are found in the prompt by their text, wherever a template put them, metadata around them or not; what
-    is none is prefilled. `additional_kwargs["ragcache"]` of a response says what happened.
+    Known chunks are found in the prompt by their text, wherever a template put them, metadata around them or not; all
+    other text is prefilled. `additional_kwargs["ragcache"]` of a response says what happened.
 
     Parameters
     ----------
@@ -120,9 +120,7 @@ class RagCacheLLM(CustomLLM):
         return made
 
     @llm_completion_callback()
-    async def astream_complete(
-        self, prompt: str, formatted: bool = False, **kwargs: Any
-    ) -> CompletionResponseAsyncGen:
+    async def astream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponseAsyncGen:
         """Continue a prompt in another thread, piece by piece."""
         return elsewhere(_completing(await asyncio.to_thread(self._complete, prompt, kwargs)))
 
@@ -164,7 +162,7 @@ async def elsewhere(pieces: Iterator[Any]) -> AsyncGenerator[Any, None]:
 def _turns(messages: Sequence[ChatMessage]) -> list[Message]:
     """A conversation; neighbours of one role are one turn, and empty messages are left out."""
     said = [Message(_role(message), _text(message)) for message in messages]
-    return merged(message for message in said if message.content)
+    return merge_messages(message for message in said if message.content)
 
 
 def _role(message: ChatMessage) -> str:
@@ -197,7 +195,7 @@ def _completed(stream: Stream) -> CompletionResponse:
 
 def _completing(stream: Stream) -> CompletionResponseGen:
     text = ""
-    for piece in spoken(stream):
+    for piece in strip_leading_space(stream):
         text += piece
         yield CompletionResponse(text=text, delta=piece)
     yield CompletionResponse(text=text, delta="", additional_kwargs=about(stream))

@@ -10,7 +10,7 @@ from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle
 
 if TYPE_CHECKING:
     from ragcache import RagCache
-    from ragcache.chunks import Chunk
+    from ragcache.index.chunks import Chunk
 
 
 class RagCacheRetriever(BaseRetriever):

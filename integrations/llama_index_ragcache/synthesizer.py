@@ -14,16 +14,16 @@ from llama_index.core.schema import MetadataMode, NodeWithScore
 from llama_index.core.types import RESPONSE_TEXT_TYPE
 
 from llama_index_ragcache.llm import RagCacheLLM, elsewhere
-from ragcache.chunks import Chunk
+from ragcache.engine.stream import Stream, strip_leading_space
 from ragcache.errors import InvalidArgument
-from ragcache.stream import Stream, spoken
+from ragcache.index.chunks import Chunk
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
 
 class RagCacheSynthesizer(BaseSynthesizer):
-    """Answers over retrieved nodes in the house's own words: the answer that `ragcache ask` gives.
+    """Answers over retrieved nodes in the built-in template: the answer that `ragcache ask` gives.
 
     The response's metadata has a `ragcache` entry that says what happened; a streamed one gets it with its last piece.
 
@@ -114,7 +114,7 @@ class RagCacheSynthesizer(BaseSynthesizer):
 
 def _told(stream: Stream, into: dict[str, Any] | None) -> Generator[str, None, None]:
     """The answer's pieces; at the end what happened is entered."""
-    yield from spoken(stream)
+    yield from strip_leading_space(stream)
     if into is not None:
         into.update(stream.answer.report.as_dict())
 

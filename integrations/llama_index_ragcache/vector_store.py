@@ -18,9 +18,9 @@ from llama_index.core.vector_stores.types import (
 )
 
 from llama_index_ragcache.listing import ids_in, listed
-from ragcache.chunks import loose_id
-from ragcache.collection import Collection, Entry, Synced, batches
 from ragcache.errors import InvalidArgument
+from ragcache.index.chunks import text_id
+from ragcache.index.collection import Collection, Entry, Synced, batches
 
 if TYPE_CHECKING:
     from ragcache import Method, RagCache
@@ -231,7 +231,7 @@ class RagCacheVectorStore(BasePydanticVectorStore):
             answered = await self._answered(names)
         except NotImplementedError as error:
             return Synced(len(names), 0, f"the store cannot say which ids it has ({error}), so nothing was forgotten")
-        return await asyncio.to_thread(self._kv.settle, names, answered)
+        return await asyncio.to_thread(self._kv.reconcile, names, answered)
 
     def _has(self, names: Sequence[str]) -> Sequence[str]:
         """Which of some names the store says it has."""
@@ -307,4 +307,4 @@ def _entry(node: BaseNode) -> Entry:
     start = node.start_char_idx if isinstance(node, TextNode) else None
     entry = Entry.of(node.node_id, node.get_content(MetadataMode.NONE), {**node.metadata, "start_char_idx": start})
     # `delete` goes by `ref_doc_id`, whatever the metadata says.
-    return replace(entry, document=node.ref_doc_id or loose_id(entry.words))
+    return replace(entry, document=node.ref_doc_id or text_id(entry.words))

@@ -1,7 +1,7 @@
 """Axis D: how do rows attend to reused keys?"""
 
-from ragcache.attend.protocol import Shaping
+from ragcache.attend.protocol import ScoreMod
 from ragcache.attend.scaled import Scaled
 from ragcache.attend.top_chunks import TopChunks
 
-__all__ = ["Scaled", "Shaping", "TopChunks"]
+__all__ = ["Scaled", "ScoreMod", "TopChunks"]

@@ -2,23 +2,23 @@
 
 from typing import Protocol
 
-from ragcache.lazy import Tensor
-from ragcache.model.passes import Pass
-from ragcache.model.plan import Reshape, Slots
+from ragcache.model.lazy import Tensor
+from ragcache.model.plan import ScoreModFunction, Slots
+from ragcache.model.prefill_context import PrefillContext
 
 
-class Shaping(Protocol):
+class ScoreMod(Protocol):
     """Shapes the attention logits of every row that is computed, in the final forward and in every step of decoding.
 
-    Shapings inherit from it, those of other packages too.
+    Score mods inherit from it, those of other packages too.
     """
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Extras that the encoder must have stored; none, unless the shaping says so."""
+        """Extras that the encoder must have stored; none, unless the score mod says so."""
         return ()
 
-    def shape(self, p: Pass, rows: Slots) -> Reshape | None:
+    def score_mod(self, p: PrefillContext, rows: Slots) -> ScoreModFunction | None:
         """How logits are shaped; None where nothing is.
 
         Only keys that are reused in a layer may be shaped, so that r = 1 is full prefill. Keys behind the prompt are
@@ -26,14 +26,14 @@ class Shaping(Protocol):
 
         Parameters
         ----------
-        p : Pass
+        p : PrefillContext
             The prompt being answered.
         rows : Slots
             Context slots that will be recomputed.
         """
 
 
-def reused(p: Pass, rows: Slots) -> Tensor:
+def reused(p: PrefillContext, rows: Slots) -> Tensor:
     """Which keys count as reused, (layers, slots) bool; it follows the forward that writes them.
 
     What is recomputed or exact is true, and exempt (PSR's rule, 2603.20218). Where a method recomputes nothing, a chunk

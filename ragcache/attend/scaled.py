@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass
 
-from ragcache.attend.protocol import Shaping, reused
+from ragcache.attend.protocol import ScoreMod, reused
 from ragcache.errors import InvalidArgument
-from ragcache.lazy import Tensor, torch
-from ragcache.model.passes import Pass
-from ragcache.model.plan import Reshape, Slots
+from ragcache.model.lazy import Tensor, torch
+from ragcache.model.plan import ScoreModFunction, Slots
+from ragcache.model.prefill_context import PrefillContext
 
 
 @dataclass(frozen=True)
-class Scaled(Shaping):
+class Scaled(ScoreMod):
     """APE's attention temperature and scaling factor (2502.05431), for every method that reuses keys.
 
     With logits s = q k / sqrt(d), reused keys X and all others O: weights within X are softmax(s_X / T), with
@@ -36,13 +36,13 @@ class Scaled(Shaping):
                 "and a scale of 0 or more (1 and 1 change nothing)"
             )
 
-    def shape(self, p: Pass, rows: Slots) -> Reshape | None:
+    def score_mod(self, p: PrefillContext, rows: Slots) -> ScoreModFunction | None:
         """Divide reused keys' logits by T, and move them by (S T - 1) times their log-sum-exp."""
         keys = reused(p, rows)  # (layers, slots)
         if self.temperature == self.scale == 1 or not bool(keys.any()):
             return None
 
-        def reshape(layer: int, logits: Tensor) -> Tensor:
+        def modify(layer: int, logits: Tensor) -> Tensor:
             context = keys[layer, : logits.shape[-1]].nonzero().squeeze(1)  # (reused keys,)
             if not len(context):
                 return logits
@@ -52,4 +52,4 @@ class Scaled(Shaping):
             # A row that sees no reused key has -inf everywhere, lse included: nothing to move.
             return logits.index_copy(-1, context, torch.where(lse.isinf(), sharpened, moved))
 
-        return reshape
+        return modify

@@ -2,16 +2,16 @@
 
 from dataclasses import dataclass, field
 
-from ragcache.attend.protocol import Shaping, reused
+from ragcache.attend.protocol import ScoreMod, reused
 from ragcache.errors import InvalidArgument
-from ragcache.lazy import Tensor, torch
-from ragcache.model.passes import Pass
-from ragcache.model.plan import Reshape, Slots
+from ragcache.model.lazy import Tensor, torch
+from ragcache.model.plan import ScoreModFunction, Slots
+from ragcache.model.prefill_context import PrefillContext
 from ragcache.select import QuestionAttention, Selector
 
 
 @dataclass(frozen=True)
-class TopChunks(Shaping):
+class TopChunks(ScoreMod):
     """SEL's hard selection (2412.16545): rows attend to the reused keys of the best chunks only.
 
     Reading chunks in parallel makes the question's attention too even; its entropy falls when most chunks are masked. A
@@ -39,7 +39,7 @@ class TopChunks(Shaping):
         if self.chunks < 1:
             raise InvalidArgument(f"chunks is {self.chunks}; TopChunks leaves at least 1")
 
-    def shape(self, p: Pass, rows: Slots) -> Reshape | None:
+    def score_mod(self, p: PrefillContext, rows: Slots) -> ScoreModFunction | None:
         """Mask the reused keys of all other chunks."""
         chunks = [segment for segment in p.prompt.chunks() if segment in p.placed]
         keys = reused(p, rows)  # (layers, slots)
@@ -52,9 +52,9 @@ class TopChunks(Shaping):
             out[p.span(chunks[i])] = True
         masked = out.to(p.reader.device)  # (slots,)
 
-        def reshape(layer: int, logits: Tensor) -> Tensor:
+        def modify(layer: int, logits: Tensor) -> Tensor:
             count = min(logits.shape[-1], len(masked))
             hidden = (keys[layer, :count] & masked[:count]).nonzero().squeeze(1)
             return logits.index_fill(-1, hidden, float("-inf"))
 
-        return reshape
+        return modify

@@ -6,18 +6,18 @@ from ragcache.encode.fused import Fused
 from ragcache.encode.in_document import InDocument
 from ragcache.encode.inplace import InPlace
 from ragcache.encode.prefixed import Prefixed
-from ragcache.encode.protocol import Encoder, LeftContext, Stored
+from ragcache.encode.protocol import Encoder, EncodingContext, LeftContext
 from ragcache.encode.sink import Sink
 
 __all__ = [
     "Activations",
     "Alone",
     "Encoder",
+    "EncodingContext",
     "Fused",
     "InDocument",
     "InPlace",
     "LeftContext",
     "Prefixed",
     "Sink",
-    "Stored",
 ]

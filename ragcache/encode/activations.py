@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ragcache.encode.alone import Alone
-from ragcache.encode.protocol import Encoder, LeftContext, Stored
+from ragcache.encode.protocol import Encoder, EncodingContext, LeftContext
 from ragcache.model.plan import HIDDEN, layer_index
-from ragcache.segments import Segment
+from ragcache.prompt import Segment
 
 if TYPE_CHECKING:
     from ragcache.model.buffer import ChunkKV
@@ -45,23 +45,23 @@ class Activations:
         return (*self.of.extras, HIDDEN)
 
     @property
-    def thrown(self) -> int:
+    def discarded_tokens(self) -> int:
         """As the encoding's."""
-        return self.of.thrown
+        return self.of.discarded_tokens
 
     @property
-    def before(self) -> Encoder | None:
+    def base_encoding(self) -> Encoder | None:
         """What the encoding builds on."""
-        return self.of.before
+        return self.of.base_encoding
 
     @property
     def exact_only(self) -> bool:
         """As the encoding's."""
         return self.of.exact_only
 
-    def left(self, chunk: str, stored: Stored) -> LeftContext | None:
+    def left(self, chunk: str, context: EncodingContext) -> LeftContext | None:
         """The encoding's left context."""
-        return self.of.left(chunk, stored)
+        return self.of.left(chunk, context)
 
     def encode(self, reader: Reader, todo: Sequence[tuple[Segment, LeftContext]]) -> list[ChunkKV]:
         """K, V and states, in one forward."""

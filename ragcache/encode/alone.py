@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ragcache.encode.protocol import Anywhere, LeftContext, Stored
+from ragcache.encode.protocol import BaseEncoder, EncodingContext, LeftContext
 
 
 @dataclass(frozen=True)
-class Alone(Anywhere):
+class Alone(BaseEncoder):
     """No left context at all: PromptCache's naive reuse (2311.04934), CacheBlend (2405.16444), EPIC (2410.15332).
 
     Every chunk then carries an attention sink of its own and has seen no other chunk.
@@ -15,6 +15,6 @@ class Alone(Anywhere):
 
     recipe: ClassVar[str] = "alone"
 
-    def left(self, chunk: str, stored: Stored) -> LeftContext:
+    def left(self, chunk: str, context: EncodingContext) -> LeftContext:
         """Nothing."""
         return LeftContext()

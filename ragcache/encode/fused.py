@@ -8,10 +8,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 from ragcache.encode.prefixed import Prefixed
-from ragcache.encode.protocol import Anywhere, Encoder, LeftContext, Stored
+from ragcache.encode.protocol import BaseEncoder, Encoder, EncodingContext, LeftContext
 from ragcache.errors import InvalidArgument
-from ragcache.lazy import Tensor, torch
-from ragcache.segments import Segment
+from ragcache.model.lazy import Tensor, torch
+from ragcache.prompt import Segment
 
 if TYPE_CHECKING:
     from ragcache.model.buffer import ChunkKV
@@ -23,16 +23,17 @@ _STITCHED = "stitched"
 
 
 @dataclass(frozen=True)
-class Fused(Anywhere):
+class Fused(BaseEncoder):
     """Similarity-guided preprocessing, FusionRAG (2601.12904) section 4.1.
 
-    Pass A prefills every chunk behind the system prefix. Pass B prefills it again behind the prefix and the *pass-A* KV
-    of its `neighbours` most similar chunks, re-rotated to contiguous positions, and replaces its KV by the result.
+    The base encoding prefills every chunk behind the system prefix. The fused encoding prefills it again behind the
+    prefix and the base KV of its `neighbours` most similar chunks, re-rotated to contiguous positions, and replaces its
+    KV by the result.
     Chunks that are retrieved together have then seen each other.
 
-    Beside K and V it stores `value_shift`, (tokens,) fp32: how far each token's values moved from pass A to pass B. Of
-    token t it is the mean over layers of ||V_B[t] - V_A[t]||^2 / mean over the chunk's tokens of ||V_A||^2, norms over
-    all kv heads and dims.
+    Beside K and V it stores `value_shift`, (tokens,) fp32: how far each token's values moved from the base encoding (A)
+    to the fused encoding (B). Of token t it is the mean over layers of ||V_B[t] - V_A[t]||^2 / mean over the chunk's
+    tokens of ||V_A||^2, norms over all kv heads and dims.
 
     Attributes
     ----------
@@ -64,17 +65,17 @@ class Fused(Anywhere):
         return f"fused(neighbours={self.neighbours}{others})"
 
     @property
-    def before(self) -> Encoder:  # type: ignore[override]
-        """Pass A."""
+    def base_encoding(self) -> Encoder:  # type: ignore[override]
+        """Each chunk alone behind the system prefix."""
         return Prefixed()
 
-    def left(self, chunk: str, stored: Stored) -> LeftContext | None:
-        """Prefix and neighbours' pass-A KV; None while one of those, or the chunk itself, lacks its pass A."""
-        own = stored.load(chunk, Prefixed().recipe)
-        neighbours = None if own is None else self._company(chunk, stored, stored.room - _length(own))
+    def left(self, chunk: str, context: EncodingContext) -> LeftContext | None:
+        """Prefix and neighbours' base KV; None while one of those, or the chunk itself, lacks its own."""
+        own = context.load(chunk, Prefixed().recipe)
+        neighbours = None if own is None else self._fused_with(chunk, context, context.room - _length(own))
         if own is None or neighbours is None:
             return None
-        prefix = stored.prefix()
+        prefix = context.prefix()
         # Stitched neighbours are never what a full prefill would have had there, even when they stand there later.
         stitched = (_STITCHED,) if neighbours else ()
         return LeftContext(
@@ -85,34 +86,34 @@ class Fused(Anywhere):
         )
 
     def encode(self, reader: Reader, todo: Sequence[tuple[Segment, LeftContext]]) -> list[ChunkKV]:
-        """Pass B of several chunks, each compared with its own pass A."""
+        """Fuse several chunks, each compared with its own base KV."""
         made = zip(super().encode(reader, todo), (left.own for _, left in todo), strict=True)
         return [
             kv if own is None else replace(kv, extras={**kv.extras, VALUE_SHIFT: value_shift(own, kv)})
             for kv, own in made
         ]
 
-    def _company(self, chunk: str, stored: Stored, room: int) -> list[LeftContext] | None:
-        """What stands in front of a chunk, in order; None while one of them lacks its pass A.
+    def _fused_with(self, chunk: str, context: EncodingContext, room: int) -> list[LeftContext] | None:
+        """What stands in front of a chunk, in order; None while one of them lacks its base KV.
 
         What stands before the chunk in its document comes first, then similar ones, the most similar first, as many as
         fit: positions beyond the model's length would be rotated as no prompt is.
         """
         half = {"similarity": 0, "structure": self.neighbours, "both": (self.neighbours + 1) // 2}[self.by]
-        names = [one.chunk or "" for one in stored.preceding(chunk)[-half:]] if half else []
-        before = _loaded(names, stored, room)
+        names = [one.chunk or "" for one in context.preceding(chunk)[-half:]] if half else []
+        before = _loaded(names, context, room)
         if before is None or self.by == "structure":
             return before
-        found = (one for one in stored.neighbours(chunk, self.neighbours) if one not in names)
-        similar = _loaded(islice(found, self.neighbours - len(names)), stored, room - sum(map(_length, before)))
+        found = (one for one in context.neighbours(chunk, self.neighbours) if one not in names)
+        similar = _loaded(islice(found, self.neighbours - len(names)), context, room - sum(map(_length, before)))
         return None if similar is None else [*similar, *before]
 
 
-def _loaded(chunks: Iterable[str], stored: Stored, room: int) -> list[LeftContext] | None:
-    """The pass A of as many chunks, from the first on, as fit into `room` tokens; None while one of those lacks it."""
+def _loaded(chunks: Iterable[str], context: EncodingContext, room: int) -> list[LeftContext] | None:
+    """The base KV of as many chunks, from the first on, as fit into `room` tokens; None while one lacks it."""
     parts: list[LeftContext] = []
     for chunk in chunks:
-        left = stored.load(chunk, Prefixed().recipe)
+        left = context.load(chunk, Prefixed().recipe)
         if left is None:
             return None
         room -= _length(left)

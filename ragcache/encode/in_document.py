@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, takewhile
 
-from ragcache.encode.protocol import Anywhere, LeftContext, Stored
+from ragcache.encode.protocol import BaseEncoder, EncodingContext, LeftContext
 from ragcache.errors import InvalidArgument
-from ragcache.segments import Segment
+from ragcache.prompt import Segment
 
 
 @dataclass(frozen=True)
-class InDocument(Anywhere):
+class InDocument(BaseEncoder):
     """A document is prefilled once, behind the system prefix, and its KV sliced into chunks (unpublished, ours).
 
     A chunk carries its headers, antecedents and definitions along, whether or not they are retrieved with it. Its left
@@ -42,17 +42,17 @@ class InDocument(Anywhere):
         """Name and fields."""
         return f"in-document(window={self.window})"
 
-    def left(self, chunk: str, stored: Stored) -> LeftContext | None:
+    def left(self, chunk: str, context: EncodingContext) -> LeftContext | None:
         """Prefix and the chunks before it in its document; None while one of them isn't stored."""
-        before = stored.preceding(chunk)
+        before = context.preceding(chunk)
         if self.window is not None:
             before = nearest(before, self.window)
         # The nearest is made last: while it is missing, nothing else need be looked up.
-        found = takewhile(bool, (stored.load(one.chunk or "", self.recipe) for one in reversed(before)))
+        found = takewhile(bool, (context.load(one.chunk or "", self.recipe) for one in reversed(before)))
         parts = [left for left in found if left is not None][::-1]
         if len(parts) < len(before):
             return None
-        prefix = stored.prefix()
+        prefix = context.prefix()
         return LeftContext(
             prefix.kvs + tuple(kv for left in parts for kv in left.kvs),
             prefix.keys + tuple(key for left in parts for key in left.keys),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from ragcache.segments import Segment
+from ragcache.prompt import Segment
 
 if TYPE_CHECKING:
     from ragcache.model.buffer import ChunkKV
@@ -35,7 +35,7 @@ class LeftContext:
     own: ChunkKV | None = None
 
 
-class Stored(Protocol):
+class EncodingContext(Protocol):
     """What an encoder may look up while it makes a chunk's KV.
 
     Attributes
@@ -72,7 +72,7 @@ class Encoder(Protocol):
     ----------
     extras : tuple of str
         Tensors stored beside K and V.
-    thrown : int
+    discarded_tokens : int
         Tokens that are prefilled for every chunk and thrown away.
     """
 
@@ -85,30 +85,30 @@ class Encoder(Protocol):
         """Tensors stored beside K and V."""
 
     @property
-    def thrown(self) -> int:
+    def discarded_tokens(self) -> int:
         """Tokens that are prefilled for every chunk and thrown away."""
 
     @property
-    def before(self) -> Encoder | None:
+    def base_encoding(self) -> Encoder | None:
         """The encoding that must be stored first, and serves until this one is."""
 
     @property
     def exact_only(self) -> bool:
         """Whether its KV is used only where exactly its left context stands in front."""
 
-    def left(self, chunk: str, stored: Stored) -> LeftContext | None:
+    def left(self, chunk: str, context: EncodingContext) -> LeftContext | None:
         """The left context for a chunk; None where what it takes is not there (yet)."""
 
     def encode(self, reader: Reader, todo: Sequence[tuple[Segment, LeftContext]]) -> list[ChunkKV]:
         """Prefill chunks, each behind its own left context; few enough for one forward."""
 
 
-class Anywhere:
+class BaseEncoder:
     """An encoder whose KV is used at any place, after a plain prefill behind its left context."""
 
     extras: ClassVar[tuple[str, ...]] = ()
-    thrown: ClassVar[int] = 0
-    before: ClassVar[Encoder | None] = None
+    discarded_tokens: ClassVar[int] = 0
+    base_encoding: ClassVar[Encoder | None] = None
     exact_only: ClassVar[bool] = False
 
     def encode(self, reader: Reader, todo: Sequence[tuple[Segment, LeftContext]]) -> list[ChunkKV]:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ragcache.encode.protocol import Anywhere, LeftContext, Stored
+from ragcache.encode.protocol import BaseEncoder, EncodingContext, LeftContext
 from ragcache.errors import UnsupportedModel
-from ragcache.segments import Segment
+from ragcache.prompt import Segment
 
 if TYPE_CHECKING:
     from ragcache.model.buffer import ChunkKV
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Sink(Anywhere):
+class Sink(BaseEncoder):
     """Link0: `tokens` line ends are prefilled before the chunk and dropped (EPIC, 2410.15332; PSR, 2603.20218).
 
     Attributes
@@ -33,11 +33,11 @@ class Sink(Anywhere):
         return f"sink(tokens={self.tokens})"
 
     @property
-    def thrown(self) -> int:  # type: ignore[override]
+    def discarded_tokens(self) -> int:  # type: ignore[override]
         """The sink."""
         return self.tokens
 
-    def left(self, chunk: str, stored: Stored) -> LeftContext:
+    def left(self, chunk: str, context: EncodingContext) -> LeftContext:
         """The throw-away tokens; their key is never what stands before a chunk in a prompt, so nothing is exact."""
         return LeftContext(keys=(self.recipe,), words=f"{self.tokens} throw-away tokens")
 

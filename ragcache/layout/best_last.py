@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from ragcache.layout.overlapped import overlapped
 from ragcache.layout.protocol import Layout, Look
-from ragcache.model.passes import Pass
+from ragcache.model.prefill_context import PrefillContext
+from ragcache.prompt import Frame, Prompt, Segment
 from ragcache.schedule.ranking import top
-from ragcache.segments import Frame, Prompt, Segment
 from ragcache.select import QuestionAttention, Selector
 
 
@@ -38,9 +38,7 @@ class BestLast(Layout):
         """What `by` needs."""
         return self.by.needs
 
-    def place(
-        self, frame: Frame, prefix: Segment, chunks: Sequence[Segment], question: str, look: Look
-    ) -> Prompt:
+    def place(self, frame: Frame, prefix: Segment, chunks: Sequence[Segment], question: str, look: Look) -> Prompt:
         """Best last; chunks that are equally good stay in the order of retrieval."""
         prompt = frame.prompt(chunks, question, prefix=prefix)
         if len(chunks) < 2:
@@ -49,7 +47,7 @@ class BestLast(Layout):
         order = sorted(range(len(chunks)), key=density.__getitem__)
         return frame.prompt([chunks[i] for i in order], question, prefix=prefix)
 
-    def _density(self, p: Pass) -> list[float]:
+    def _density(self, p: PrefillContext) -> list[float]:
         """Each chunk's share of tokens among the best."""
         spans = [p.span(segment) for segment in p.prompt.chunks()]
         first, last = spans[0].start, spans[-1].stop

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ragcache.layout.protocol import Layout, Look
-from ragcache.segments import Frame, Prompt, Segment
+from ragcache.prompt import Frame, Prompt, Segment
 
 
 @dataclass(frozen=True)
@@ -15,9 +15,7 @@ class Overlapped(Layout):
     takes few positions. Which chunk came first can no longer be told: not for notes whose order matters.
     """
 
-    def place(
-        self, frame: Frame, prefix: Segment, chunks: Sequence[Segment], question: str, look: Look
-    ) -> Prompt:
+    def place(self, frame: Frame, prefix: Segment, chunks: Sequence[Segment], question: str, look: Look) -> Prompt:
         """Chunks in the order given; slots, and with them causality, as ever."""
         return overlapped(frame.prompt(chunks, question, prefix=prefix))
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from ragcache.model.passes import Pass
-from ragcache.segments import Frame, Prompt, Segment
+from ragcache.model.prefill_context import PrefillContext
+from ragcache.prompt import Frame, Prompt, Segment
 
 #: Fills a scratch buffer for a prompt, with what the method loads; what is computed over it is charged to the answer.
-Look = Callable[[Prompt], Pass]
+Look = Callable[[Prompt], PrefillContext]
 
 
 class Layout(Protocol):
@@ -21,7 +21,5 @@ class Layout(Protocol):
         """Extras that the encoder must have stored; none, unless the layout says so."""
         return ()
 
-    def place(
-        self, frame: Frame, prefix: Segment, chunks: Sequence[Segment], question: str, look: Look
-    ) -> Prompt:
+    def place(self, frame: Frame, prefix: Segment, chunks: Sequence[Segment], question: str, look: Look) -> Prompt:
         """The prompt, chunks given in the order of retrieval."""

@@ -1,4 +1,4 @@
-"""One attention function for every forward of ours: plain, decode, gathered rows, explicit scores.
+"""One attention function for every forward of ours: plain, decode, sparse queries, explicit scores.
 
 It is registered with transformers under a name that has no mask function, so transformers builds no mask; causality
 comes from the plan's slots. Where the key tensor carries no plan, the queries are the last slots.
@@ -43,7 +43,7 @@ def attention(
     layer_windows: Sequence[int | None] | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    """Attention of gathered rows over slots, in the shape that transformers' `AttentionInterface` asks for.
+    """Sparse-query attention over slots, in the shape that transformers' `AttentionInterface` asks for.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def attention(
     outputs = [
         attended(query[:, :, rows][:, :, own], key[:, :, keys], value[:, :, keys], run, layer, scale, window)
         for rows, key, value, plan in parts
-        for own, keys, run in ([(slice(None), slice(None), plan)] if len(plan.starts) == 1 else plan.runs)
+        for own, keys, run in ([(slice(None), slice(None), plan)] if len(plan.cu_seqlens) <= 2 else plan.sequences)
     ]
     if plan.stop_after_scores and layer == plan.last_scored:
         raise StopForward
@@ -92,7 +92,7 @@ def attended(
 ) -> Tensor:
     """Attention of rows that may all see the first key. Returns (1, heads, rows, head_dim)."""
     window = None if window is not None and window >= key.shape[2] else window
-    if layer not in plan.scores and plan.reshape is None:
+    if layer not in plan.scores and plan.score_mod is None:
         return _plain(query, key, value, plan, scale, window)
     return _explicit(query, key, value, plan, layer, scale, window)
 
@@ -105,7 +105,7 @@ def _plain(query: Tensor, key: Tensor, value: Tensor, plan: ForwardPlan, scale: 
     if rows == 1 and (one := plan.blocks(window)[0]).mask is None:
         return _single(query, key[:, :, one.keys], value[:, :, one.keys], scale)
     if rows > 1 and kernels.serves(query, key, blocked):
-        return kernels.gathered(query, key, value, plan.slots, scale, window)
+        return kernels.attend_sparse_queries(query, key, value, plan.slots, scale, window)
     return blocked(query, key, value, plan, scale, window)
 
 
@@ -177,7 +177,7 @@ def _explicit(
         mask = visible(plan.slots[first : first + size], seen, keys, window)  # (rows, keys - seen)
         if mask is not None:
             logits[..., seen:].masked_fill_(~mask, float("-inf"))
-        probabilities = (logits if plan.reshape is None else plan.reshape(layer, logits)).softmax(-1)
+        probabilities = (logits if plan.score_mod is None else plan.score_mod(layer, logits)).softmax(-1)
         if sink is not None:
             sink(probabilities)
         mixed = probabilities.to(value.dtype).view(kv_heads, -1, keys) @ value[0]  # (kv_heads, group * rows, head_dim)

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from ragcache.errors import InvalidArgument
-from ragcache.hub import check_name
+from ragcache.model.hub import check_name
 
 BUNDLED = "bundled"
 SMOLLM2 = "smollm2"

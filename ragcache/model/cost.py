@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ragcache.lazy import Tensor, torch
+from ragcache.model.lazy import Tensor, torch
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedConfig
-
-    from ragcache.model.reader import Reader
+    from transformers import PreTrainedConfig, PreTrainedModel
 
 #: What is taken for a page of running text.
 PAGE_TOKENS = 500
@@ -45,7 +43,7 @@ def gigabytes_per_1000_pages(bytes_per_token: float) -> float:
 
 
 @dataclass(frozen=True)
-class Shape:
+class ModelDims:
     """The sizes that decide a decoder's FLOPs.
 
     A forward of n rows costs 2 x `linear` x n in each layer's matrices and 4 x `attention` per visible key and row in
@@ -55,34 +53,35 @@ class Shape:
     layers: int
     linear: int
     attention: int
-    head: int
+    lm_head: int
 
     @classmethod
-    def of(cls, reader: Reader) -> Shape:
+    def of(cls, model: PreTrainedModel) -> ModelDims:
         """Read from the model's own parameters and configuration."""
-        config = reader.model.config.get_text_config()
-        head = reader.model.get_output_embeddings()
-        outside = {id(p) for p in reader.model.get_input_embeddings().parameters()}
+        config = model.config.get_text_config()
+        head = model.get_output_embeddings()
+        outside = {id(p) for p in model.get_input_embeddings().parameters()}
         outside |= {id(p) for p in head.parameters()} if head is not None else set()
-        matrices = sum(p.numel() for p in reader.model.parameters() if p.ndim >= 2 and id(p) not in outside)
+        matrices = sum(p.numel() for p in model.parameters() if p.ndim >= 2 and id(p) not in outside)
         configs = getattr(config, "per_layer_config", None) or [config]  # where layers differ, their mean
         width = sum(one.num_attention_heads * head_dim(one) for one in configs) // len(configs)
-        return cls(reader.layers, matrices // reader.layers, width, config.vocab_size * config.hidden_size)
+        layers = int(config.num_hidden_layers)
+        return cls(layers, matrices // layers, width, config.vocab_size * config.hidden_size)
 
     def forward(self, slots: Tensor, layers: int, *, logits: bool) -> float:
         """FLOPs of rows at `slots`, each seeing every slot up to its own, through `layers` layers."""
         visible = float(slots.double().sum()) + slots.numel()
         per_layer = 2.0 * self.linear * slots.numel() + 4.0 * self.attention * visible
-        return layers * per_layer + (2.0 * self.head if logits else 0.0)
+        return layers * per_layer + (2.0 * self.lm_head if logits else 0.0)
 
 
 @dataclass
-class Ledger:
+class FlopCounter:
     """Adds up what one answer computed before its first token.
 
     Attributes
     ----------
-    shape : Shape
+    dims : ModelDims
         The primary model's.
     token_layers : float
         Token-layers of selectable context tokens computed fresh.
@@ -92,7 +91,7 @@ class Ledger:
         Layers run, by however many rows: a layer's weights are read once for each.
     """
 
-    shape: Shape
+    dims: ModelDims
     token_layers: float = field(default=0.0, init=False)
     flops: float = field(default=0.0, init=False)
     layer_passes: int = field(default=0, init=False)
@@ -101,8 +100,8 @@ class Ledger:
         """Enter rows at `slots` that went through `layers` layers, `selectable` of them selectable context."""
         self.token_layers += selectable * layers
         self.layer_passes += layers if slots.numel() else 0
-        self.flops += self.shape.forward(slots, layers, logits=False)
+        self.flops += self.dims.forward(slots, layers, logits=False)
 
-    def head(self) -> None:
+    def add_lm_head(self) -> None:
         """Enter the logits of one row."""
-        self.flops += 2.0 * self.shape.head
+        self.flops += 2.0 * self.dims.lm_head

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from ragcache.errors import InvalidArgument
-from ragcache.lazy import Tensor, torch
+from ragcache.model.lazy import Tensor, torch
 
 #: Forwards one token and returns the next logits, (vocabulary,) fp32.
 Step = Callable[[int], Tensor]

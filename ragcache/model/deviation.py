@@ -1,6 +1,6 @@
 """How far K or V is from what it might be: the score of half of the literature, and of half of our benchmarks."""
 
-from ragcache.lazy import Tensor
+from ragcache.model.lazy import Tensor
 
 
 def moved(ours: Tensor, other: Tensor) -> Tensor:

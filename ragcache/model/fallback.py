@@ -1,4 +1,4 @@
-"""A reader for what the gate refuses: stock full prefill, and nothing else."""
+"""A reader for what the compatibility check refuses: stock full prefill, and nothing else."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from ragcache.errors import UnsupportedModel
-from ragcache.model import gate
+from ragcache.model import compatibility
 from ragcache.model.reader import Reader
 from ragcache.model.rope import KeyRotator
 
@@ -16,14 +16,14 @@ _TRIAL = (5, 7, 9)
 
 
 class FallbackReader(Reader):
-    """Serves any decoder by full prefill; one that passes the gate is served as by `Reader`.
+    """Serves any decoder by full prefill; one that passes the check is served as by `Reader`.
 
-    Only `stock` runs a refused model. Everything that reads or makes chunk KV raises what the gate said.
+    Only `stock` runs a refused model. Everything that reads or makes chunk KV raises what the check said.
 
     Attributes
     ----------
     refused : str
-        What the gate said; empty where it let the model pass.
+        What the check said; empty where it let the model pass.
 
     Raises
     ------
@@ -44,7 +44,7 @@ class FallbackReader(Reader):
         whole, _ = self.stock(_TRIAL)
         _, cache = self.stock(_TRIAL[:-1])
         apart, _ = self.stock(_TRIAL[-1:], cache)
-        if not (whole - apart).abs().max() <= gate.tolerance(self.model.dtype) * whole.abs().max():
+        if not (whole - apart).abs().max() <= compatibility.tolerance(self.model.dtype) * whole.abs().max():
             raise UnsupportedModel(
                 f"{self.name} cannot be served by full prefill either, since it does not go on from its own cache; "
                 "name another --model"

@@ -1,7 +1,7 @@
-"""Attention of gathered rows on a GPU: exact causality by slot, without a mask in memory.
+"""Sparse-query attention on a GPU: exact causality by slot, without a mask in memory.
 
-The kernel (`gathered_rows`) is held against the dense mask on a CPU through Triton's interpreter; on a GPU it serves
-where it was tried and found right and faster.
+The kernel (`sparse_query_kernel`) is held against the dense mask on a CPU through Triton's interpreter; on a GPU it
+serves where it was tried and found right and faster.
 """
 
 import logging
@@ -45,10 +45,10 @@ def tried(device: torch.device, dtype: torch.dtype, heads: int, kv_heads: int, s
         trial = _Trial(device, dtype, heads, kv_heads, size)
         serves = trial.agrees() and trial.faster(blocks)
     except Exception as error:  # compilers, drivers and launchers each raise what they like
-        _log.warning("gathered rows go through blocks on %s: %s: %s", device, type(error).__name__, error)
+        _log.warning("sparse queries go through blocks on %s: %s: %s", device, type(error).__name__, error)
         return False
     if not serves:
-        _log.warning("gathered rows go through blocks on %s, since the kernel is wrong or slower there", device)
+        _log.warning("sparse queries go through blocks on %s, since the kernel is wrong or slower there", device)
     return serves
 
 
@@ -81,7 +81,7 @@ class _Trial:
         return float((self._ours(window).float() - expected).norm() / expected.norm())
 
     def _ours(self, window: int | None) -> Tensor:
-        return gathered(self.query, self.key, self.value, self.slots, self.scale, window)
+        return attend_sparse_queries(self.query, self.key, self.value, self.slots, self.scale, window)
 
 
 def _seconds(run: Callable[[], Tensor]) -> float:
@@ -91,7 +91,9 @@ def _seconds(run: Callable[[], Tensor]) -> float:
     return Timer("run()", globals={"run": run}).timeit(5).mean  # which waits for the device
 
 
-def gathered(query: Tensor, key: Tensor, value: Tensor, slots: Tensor, scale: float, window: int | None) -> Tensor:
+def attend_sparse_queries(
+    query: Tensor, key: Tensor, value: Tensor, slots: Tensor, scale: float, window: int | None
+) -> Tensor:
     """Attention of rows over the slots up to their own.
 
     Parameters
@@ -120,12 +122,12 @@ def gathered(query: Tensor, key: Tensor, value: Tensor, slots: Tensor, scale: fl
     try:
         import triton
 
-        from ragcache.model import gathered_rows
+        from ragcache.model import sparse_query_kernel
     except ModuleNotFoundError as error:  # a CPU build of PyTorch comes without
         raise MissingExtra("triton is not installed; it comes with PyTorch's CUDA builds") from error
     _, heads, rows, size = query.shape
     query, output = query.contiguous(), torch.empty_like(query, memory_format=torch.contiguous_format)
-    kernel: Any = gathered_rows.attend
+    kernel: Any = sparse_query_kernel.attend
     with torch.cuda.device_of(query):  # type: ignore[no-untyped-call]  # or it goes to the current device
         kernel[(triton.cdiv(rows, ROWS), heads)](
             query, key, value, slots, output, scale * _LOG2E, rows, key.shape[2], window or 0,

@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NewType
 
-from ragcache.lazy import Tensor, torch
+from ragcache.model.lazy import Tensor, torch
 
 Slots = NewType("Slots", Tensor)  # (rows,) int64, strictly ascending
 Positions = NewType("Positions", Tensor)  # (rows,) int64
@@ -23,9 +23,9 @@ UpdateSink = Callable[[int, Tensor, Tensor], None]
 #: Receives the hidden states that enter a layer, (rows, width).
 EnterSink = Callable[[int, Tensor], None]
 #: Says before a layer which of the current rows, at these slots, go on: ascending indices, or None for all.
-Narrow = Callable[[int, Slots], Tensor | None]
+PruneTokens = Callable[[int, Slots], Tensor | None]
 #: Shapes a layer's masked attention logits, (heads, rows, keys from slot 0 on) fp32, before the softmax.
-Reshape = Callable[[int, Tensor], Tensor]
+ScoreModFunction = Callable[[int, Tensor], Tensor]
 
 HIDDEN = "hidden"  # the extra that keeps hidden states
 BLOCK = 128  # query rows per attention call: few enough to skip most of the future, enough for the kernel's full speed
@@ -77,15 +77,15 @@ class ForwardPlan:
         (rows, width), for a forward that begins above layer 0.
     on_enter : EnterSink or None
         Sees the hidden states that enter each layer.
-    narrow : Narrow or None
+    prune : PruneTokens or None
         Lets fewer rows go on, layer by layer; `slots` follows.
-    reshape : Reshape or None
+    score_mod : ScoreModFunction or None
         Shapes the attention logits of every layer.
     last : int or None
         Layer whose K and V end the forward, once they are written.
-    starts : sequence of int
-        Slots where unrelated runs of tokens begin, ascending from 0: no row sees a slot before its own run's, and
-        probabilities are over its own run's keys.
+    cu_seqlens : sequence of int
+        Cumulative lengths of packed sequences, from 0 to `end`; empty where there is one. No row sees a slot before its
+        own sequence's, and probabilities are over its own sequence's keys.
     """
 
     slots: Slots
@@ -96,19 +96,19 @@ class ForwardPlan:
     first: int = 0
     hidden: Tensor | None = None
     on_enter: EnterSink | None = None
-    narrow: Narrow | None = None
-    reshape: Reshape | None = None
+    prune: PruneTokens | None = None
+    score_mod: ScoreModFunction | None = None
     last: int | None = None
-    starts: Sequence[int] = (0,)
+    cu_seqlens: Sequence[int] = ()
     _blocks: dict[int | None, list[Block]] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
-    def runs(self) -> list[tuple[slice, slice, "ForwardPlan"]]:
-        """The plan taken apart at `starts`: each run's rows, its keys, and what it is to itself."""
+    def sequences(self) -> list[tuple[slice, slice, "ForwardPlan"]]:
+        """The plan taken apart at `cu_seqlens`: each sequence's rows, its keys, and what it is to itself."""
         edges, parts = self.slots.tolist(), []
-        for start, stop in pairwise((*self.starts, self.end)):
+        for start, stop in pairwise(self.cu_seqlens or (0, self.end)):
             rows = slice(bisect_left(edges, start), bisect_left(edges, stop))
-            own = replace(self, slots=Slots(self.slots[rows] - start), end=stop - start, starts=(0,))
+            own = replace(self, slots=Slots(self.slots[rows] - start), end=stop - start, cu_seqlens=())
             parts.append((rows, slice(start, stop), own))
         return parts
 
@@ -118,9 +118,9 @@ class ForwardPlan:
         return max(self.scores, default=-1)
 
     @property
-    def bordered(self) -> bool:
+    def has_layer_hooks(self) -> bool:
         """Whether anything happens where a layer begins."""
-        return self.first > 0 or self.on_enter is not None or self.narrow is not None
+        return self.first > 0 or self.on_enter is not None or self.prune is not None
 
     def keep(self, rows: Tensor) -> None:
         """Go on with some of the current rows."""

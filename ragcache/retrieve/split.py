@@ -1,4 +1,4 @@
-"""Documents into chunks: on sentence borders, within every token limit, nothing truncated."""
+"""Documents into chunks: on sentence boundaries, within every token limit, nothing truncated."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from itertools import cycle
 
 from ragcache.errors import InvalidArgument
-from ragcache.retrieve.borders import FINER, Borders, Layout, find_borders
+from ragcache.retrieve.boundaries import FINER, Boundaries, Layout, find_boundaries
 
 EDITION = 2
-"""Of the borders: one more whenever the same text is cut elsewhere, so that documents are split again."""
+"""Of the boundaries: one more whenever the same text is cut elsewhere, so that documents are split again."""
 
 _CHARACTERS_PER_TOKEN = 6  # a first guess: what is counted tells better
 _BEYOND = 1.25  # in limits: what counts that much is too long wherever its last word ends
@@ -55,7 +55,7 @@ class Piece:
 class Splitter:
     """Splits texts into pieces that meet every limit, as large as sections, paragraphs and sentences allow.
 
-    Of the borders that a piece can reach within its limits, it ends at the coarsest: a section's, a paragraph's, a
+    Of the boundaries that a piece can reach within its limits, it ends at the coarsest: a section's, a paragraph's, a
     line's, a sentence's; of several, at the last. Inside a sentence it ends only where the sentence is over a limit,
     and inside a word only where the word is. The time grows as the text does: nothing much longer than a piece is ever
     counted.
@@ -97,13 +97,13 @@ class Splitter:
         InvalidArgument
             If a single character is over a limit.
         """
-        borders = find_borders(text, layout)
+        boundaries = find_boundaries(text, layout)
         pieces = []
         reach = _CHARACTERS_PER_TOKEN * min(limit.max_tokens for limit in self.limits)
         start = _behind_space(text, 0)
         while start < len(text):
             window = self._window(text, start, reach)
-            kept = text[start : self._end(text, window, borders)].rstrip()
+            kept = text[start : self._end(text, window, boundaries)].rstrip()
             pieces.append(Piece(kept, start, start + len(kept)))
             start = _behind_space(text, start + len(kept))
             reach = round(window.full * 1.4) + 1
@@ -127,13 +127,13 @@ class Splitter:
                 return _Window(start, end, size)
             reach *= 2
 
-    def _end(self, text: str, window: "_Window", borders: Borders) -> int:
-        """The border at which the piece from the window's start is to end."""
+    def _end(self, text: str, window: "_Window", boundaries: Boundaries) -> int:
+        """The boundary at which the piece from the window's start is to end."""
         if window.size <= 1:
             return window.end
-        ends: Sequence[int] = borders.within(window.start, window.end)
+        ends: Sequence[int] = boundaries.within(window.start, window.end)
         if fitting := self._fitting(text, window, ends):
-            best = borders.best(window.start, last := ends[fitting - 1])
+            best = boundaries.best(window.start, last := ends[fitting - 1])
             return best if best == last or self._size(text[window.start : best].rstrip()) <= 1 else last
         for pattern in FINER:
             window = replace(window, end=ends[0]) if ends else window  # the first of those alone is too long: cut that

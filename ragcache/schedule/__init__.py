@@ -1,8 +1,8 @@
 """Axis C: in which layers are the selected tokens recomputed?"""
 
 from ragcache.schedule.flat import Flat
-from ragcache.schedule.narrowing import Narrowing
+from ragcache.schedule.progressive_pruning import ProgressivePruning
 from ragcache.schedule.protocol import Schedule
 from ragcache.schedule.reselect import Reselect
 
-__all__ = ["Flat", "Narrowing", "Reselect", "Schedule"]
+__all__ = ["Flat", "ProgressivePruning", "Reselect", "Schedule"]

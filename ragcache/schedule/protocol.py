@@ -2,9 +2,9 @@
 
 from typing import Protocol
 
-from ragcache.lazy import Tensor
-from ragcache.model.passes import Pass
+from ragcache.model.lazy import Tensor
 from ragcache.model.plan import Slots
+from ragcache.model.prefill_context import PrefillContext
 
 
 class Schedule(Protocol):
@@ -19,11 +19,11 @@ class Schedule(Protocol):
         return ()
 
     @property
-    def apart(self) -> bool:
+    def precomputable(self) -> bool:
         """Whether all that is done with `rows` is to run them through every layer, so that it may be done ahead."""
         return False
 
-    def rows(self, scores: Tensor, budget: float, p: Pass) -> Slots:
+    def rows(self, scores: Tensor, budget: float, p: PrefillContext) -> Slots:
         """Selected slots, ascending, among the selectable ones: those recomputed from the first layer on.
 
         Parameters
@@ -32,11 +32,11 @@ class Schedule(Protocol):
             (slots,) fp32 from a selector.
         budget : float
             Share of the selectable tokens, as a mean over layers.
-        p : Pass
+        p : PrefillContext
             The prompt being answered.
         """
 
-    def logits(self, scores: Tensor, rows: Slots, budget: float, p: Pass) -> Tensor:
+    def logits(self, scores: Tensor, rows: Slots, budget: float, p: PrefillContext) -> Tensor:
         """Compute the rows and all fresh text: (vocabulary,) fp32 logits of the last one.
 
         Parameters

@@ -1,12 +1,11 @@
 """The best-scored share of a prompt's selectable slots."""
 
-
-from ragcache.lazy import Tensor
-from ragcache.model.passes import Pass
+from ragcache.model.lazy import Tensor
 from ragcache.model.plan import Slots
+from ragcache.model.prefill_context import PrefillContext
 
 
-def best(scores: Tensor, budget: float, p: Pass) -> Slots:
+def best(scores: Tensor, budget: float, p: PrefillContext) -> Slots:
     """The top share of the selectable slots, ascending; ties go to the earlier slot.
 
     Parameters
@@ -15,7 +14,7 @@ def best(scores: Tensor, budget: float, p: Pass) -> Slots:
         (slots,): +inf always, -inf never.
     budget : float
         Share of the selectable slots.
-    p : Pass
+    p : PrefillContext
         Says which slots those are.
     """
     candidates = p.selectable.nonzero().squeeze(1)  # (selectable,)

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ragcache.errors import InvalidArgument
-from ragcache.lazy import Tensor, torch
 from ragcache.model.deviation import moved
-from ragcache.model.passes import Pass
+from ragcache.model.lazy import Tensor, torch
 from ragcache.model.plan import HIDDEN, Slots, StopForward, layer_index
+from ragcache.model.prefill_context import PrefillContext
 from ragcache.schedule.protocol import Schedule
 from ragcache.schedule.ranking import best
 
@@ -33,11 +33,11 @@ class Reselect(Schedule):
     layer: int | float = 0.5
     needs: ClassVar[tuple[str, ...]] = (HIDDEN,)
 
-    def rows(self, scores: Tensor, budget: float, p: Pass) -> Slots:
+    def rows(self, scores: Tensor, budget: float, p: PrefillContext) -> Slots:
         """The first choice."""
         return best(scores, budget, p)
 
-    def logits(self, scores: Tensor, rows: Slots, budget: float, p: Pass) -> Tensor:
+    def logits(self, scores: Tensor, rows: Slots, budget: float, p: PrefillContext) -> Tensor:
         """The first choice up to layer m, everything through it, the second choice from there on."""
         middle = layer_index(self.layer, p.reader.layers)
         if middle + 1 >= p.reader.layers:
@@ -54,7 +54,7 @@ class Reselect(Schedule):
         return p.logits(again, first=middle + 1, hidden=states[again])
 
 
-def _states(p: Pass, chosen: Slots, fresh: Tensor) -> tuple[Tensor, Tensor]:
+def _states(p: PrefillContext, chosen: Slots, fresh: Tensor) -> tuple[Tensor, Tensor]:
     """Hidden states by slot, (slots, width), as just computed or stored with the chunks; and which are known, (slots,).
 
     What is exact needs no state: nobody computes it again.
@@ -70,7 +70,7 @@ def _states(p: Pass, chosen: Slots, fresh: Tensor) -> tuple[Tensor, Tensor]:
     return states, known
 
 
-def _dense(p: Pass, rows: Slots, states: Tensor, layer: int) -> Tensor:
+def _dense(p: PrefillContext, rows: Slots, states: Tensor, layer: int) -> Tensor:
     """Run a layer over rows, from their states to those that enter the next one: (slots,) deviation of its keys."""
     scores = torch.full((len(p.prompt),), float("-inf"))
 

@@ -6,9 +6,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ragcache.lazy import Tensor
-from ragcache.model.passes import Pass
-from ragcache.segments import Prompt
+from ragcache.model.lazy import Tensor
+from ragcache.model.prefill_context import PrefillContext
+from ragcache.prompt import Prompt
 from ragcache.select.companion import SIBLING, Reading, read, reader_of
 from ragcache.select.mass import Layers, Reduce
 from ragcache.select.protocol import Selector
@@ -65,7 +65,7 @@ class Auxiliary(Selector):
         pool.shutdown(wait=False)
         return _Begun(self, reading)
 
-    def scores(self, p: Pass) -> Tensor:
+    def scores(self, p: PrefillContext) -> Tensor:
         """Mean attention per slot of a chunk."""
         return self.begin(p.prompt).scores(p)
 
@@ -81,8 +81,8 @@ class _Begun(Selector):
     auxiliary: Auxiliary
     reading: Future[Reading] = field(repr=False)
 
-    def scores(self, p: Pass) -> Tensor:
+    def scores(self, p: PrefillContext) -> Tensor:
         """Mean attention per slot of a chunk, once the auxiliary has read the prompt."""
         reading = self.reading.result()
-        p.ledger.flops += reading.flops
+        p.flop_counter.flops += reading.flops
         return reading.onto(p)

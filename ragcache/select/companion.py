@@ -8,11 +8,11 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from ragcache.errors import PromptTooLong
-from ragcache.lazy import Tensor, torch
-from ragcache.model.cost import Ledger, Shape
-from ragcache.model.passes import Pass
+from ragcache.model.cost import FlopCounter
+from ragcache.model.lazy import Tensor, torch
 from ragcache.model.plan import Slots
-from ragcache.segments import CHUNK_END, Prompt, Segment
+from ragcache.model.prefill_context import PrefillContext
+from ragcache.prompt import CHUNK_END, Prompt, Segment
 from ragcache.select.mass import layer_indices
 from ragcache.select.offsets import spans, spread
 from ragcache.select.question_attention import QuestionAttention
@@ -43,7 +43,7 @@ class Reading:
     spans: tuple[Tensor, ...] | None
     flops: float
 
-    def onto(self, p: Pass) -> Tensor:
+    def onto(self, p: PrefillContext) -> Tensor:
         """The masses on the primary's tokens, (slots,); -inf outside the chunks."""
         scores = torch.full((len(p.prompt),), float("-inf"))
         for n, segment in enumerate(p.prompt.chunks()):
@@ -83,10 +83,10 @@ def read(reader: Reader, asked: Prompt, look: QuestionAttention) -> Reading:
             f"the prompt has {len(asked):,} tokens, for which the auxiliary {reader.name} would read {end:,} of its "
             f"own, but it takes {reader.limit:,}; name an auxiliary that takes more, or ask with a smaller --top-k"
         )
-    p = Pass(reader, prompt, reader.buffer(end), {}, frozenset(), Ledger(Shape.of(reader)))
+    p = PrefillContext(reader, prompt, reader.buffer(end), {}, frozenset(), FlopCounter(reader.dims))
     _prefill(p, deepest=layer_indices(look.layers, reader.layers)[-1])
     mass = look.scores(p)
-    return Reading(tuple(mass[p.span(i)] for i in prompt.chunks()), where, p.ledger.flops)
+    return Reading(tuple(mass[p.span(i)] for i in prompt.chunks()), where, p.flop_counter.flops)
 
 
 def reader_of(model: str | Reader) -> Reader:
@@ -105,7 +105,7 @@ def _loaded(name: str) -> Reader:
     return Reader.load(str(sibling_path()) if name == SIBLING else name, device="cpu")
 
 
-def _prefill(p: Pass, *, deepest: int) -> None:
+def _prefill(p: PrefillContext, *, deepest: int) -> None:
     """Everything before the question, up to the keys and values of layer `deepest`."""
     context = Slots(torch.arange(int(p.question[0])))
     if len(context):

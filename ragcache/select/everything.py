@@ -3,17 +3,17 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ragcache.lazy import Tensor, torch
-from ragcache.model.passes import Pass
+from ragcache.model.lazy import Tensor, torch
+from ragcache.model.prefill_context import PrefillContext
 from ragcache.select.protocol import Selector
 
 
 @dataclass(frozen=True)
 class Everything(Selector):
-    """The reference at the upper end of the dial: r = 1 in every budget."""
+    """The reference at the upper end: r = 1 in every budget."""
 
-    blind: ClassVar[bool] = True
+    query_agnostic: ClassVar[bool] = True
 
-    def scores(self, p: Pass) -> Tensor:
+    def scores(self, p: PrefillContext) -> Tensor:
         """Always, for every slot."""
         return torch.full((len(p.prompt),), float("inf"))

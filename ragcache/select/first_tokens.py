@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ragcache.lazy import Tensor, torch
-from ragcache.model.passes import Pass
+from ragcache.model.lazy import Tensor, torch
+from ragcache.model.prefill_context import PrefillContext
 from ragcache.select.protocol import Selector
 
 
@@ -21,9 +21,9 @@ class FirstTokens(Selector):
     """
 
     tokens: int | None = None
-    blind: ClassVar[bool] = True
+    query_agnostic: ClassVar[bool] = True
 
-    def scores(self, p: Pass) -> Tensor:
+    def scores(self, p: PrefillContext) -> Tensor:
         """Minus the offset within the chunk."""
         scores = torch.full((len(p.prompt),), float("-inf"))
         for segment in p.prompt.chunks():

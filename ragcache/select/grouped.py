@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 
 from ragcache.errors import InvalidArgument
-from ragcache.lazy import Tensor, torch
-from ragcache.model.passes import Pass
-from ragcache.segments import Prompt
+from ragcache.model.lazy import Tensor, torch
+from ragcache.model.prefill_context import PrefillContext
+from ragcache.prompt import Prompt
 from ragcache.select.protocol import Selector
 
 
@@ -46,15 +46,15 @@ class Grouped(Selector):
         return self.inner.needs
 
     @property
-    def blind(self) -> bool:
+    def query_agnostic(self) -> bool:
         """If `inner` is."""
-        return self.inner.blind
+        return self.inner.query_agnostic
 
     def begin(self, prompt: Prompt) -> Selector:
         """`inner` begins."""
         return replace(self, inner=self.inner.begin(prompt))
 
-    def scores(self, p: Pass) -> Tensor:
+    def scores(self, p: PrefillContext) -> Tensor:
         """The best window's mean, chunk by chunk."""
         scores = self.inner.scores(p).clone()
         for segment in p.prompt.chunks():

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from ragcache.errors import InvalidArgument
-from ragcache.lazy import Tensor, torch
 from ragcache.model.deviation import moved
-from ragcache.model.passes import Pass
+from ragcache.model.lazy import Tensor, torch
 from ragcache.model.plan import Slots, StopForward
+from ragcache.model.prefill_context import PrefillContext
 from ragcache.select.protocol import Selector
 
 
@@ -40,9 +40,9 @@ class KeyDeviation(Selector):
 
     layer: int = 1
     of: Literal["key", "value"] = "key"
-    blind: ClassVar[bool] = True
+    query_agnostic: ClassVar[bool] = True
 
-    def scores(self, p: Pass) -> Tensor:
+    def scores(self, p: PrefillContext) -> Tensor:
         """Squared deviation at the layer."""
         scores = torch.full((len(p.prompt),), float("-inf"))
         in_context = torch.arange(len(p.prompt)) < p.context_end
@@ -66,7 +66,7 @@ class KeyDeviation(Selector):
         p.forward(rows, on_update=measure)
         return scores
 
-    def _moved(self, p: Pass, slots: Slots, key: Tensor, value: Tensor) -> Tensor:
+    def _moved(self, p: PrefillContext, slots: Slots, key: Tensor, value: Tensor) -> Tensor:
         """How far the rows moved, (rows,); `key` and `value` are (kv_heads, rows, head_dim)."""
         if self.of == "key":
             return moved(key, p.buffer.keys_at(self.layer, slots))

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from ragcache.errors import InvalidArgument
-from ragcache.lazy import Tensor, torch
+from ragcache.model.lazy import Tensor, torch
 from ragcache.model.plan import layer_index
 
 Layers = Literal["last", "all"] | tuple[int | float, ...]

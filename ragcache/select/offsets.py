@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ragcache.errors import UnsupportedModel
-from ragcache.lazy import Tensor, torch
+from ragcache.model.lazy import Tensor, torch
 
 _UNFINISHED = "\ufffd"  # how a decoder shows bytes that are no character yet
 

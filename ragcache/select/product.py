@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 
 from ragcache.errors import InvalidArgument
-from ragcache.lazy import Tensor, torch
-from ragcache.model.passes import Pass
-from ragcache.segments import Prompt
+from ragcache.model.lazy import Tensor, torch
+from ragcache.model.prefill_context import PrefillContext
+from ragcache.prompt import Prompt
 from ragcache.select.protocol import Selector
 
 
@@ -37,15 +37,15 @@ class Product(Selector):
         return tuple(dict.fromkeys((*self.left.needs, *self.right.needs)))
 
     @property
-    def blind(self) -> bool:
+    def query_agnostic(self) -> bool:
         """If both are."""
-        return self.left.blind and self.right.blind
+        return self.left.query_agnostic and self.right.query_agnostic
 
     def begin(self, prompt: Prompt) -> Selector:
         """Both begin."""
         return replace(self, left=self.left.begin(prompt), right=self.right.begin(prompt))
 
-    def scores(self, p: Pass) -> Tensor:
+    def scores(self, p: PrefillContext) -> Tensor:
         """The product, selectable slots only."""
         left, right = _factor(self.left, p), _factor(self.right, p)
         never = (left == float("-inf")) | (right == float("-inf")) | ~p.selectable
@@ -54,7 +54,7 @@ class Product(Selector):
         return scores.masked_fill(never, float("-inf"))
 
 
-def _factor(selector: Selector, p: Pass) -> Tensor:
+def _factor(selector: Selector, p: PrefillContext) -> Tensor:
     """A selector's scores, (slots,), none of them a negative number."""
     scores = selector.scores(p)
     usable = scores[p.selectable & scores.isfinite()]

@@ -2,9 +2,9 @@
 
 from typing import Protocol
 
-from ragcache.lazy import Tensor
-from ragcache.model.passes import Pass
-from ragcache.segments import Prompt
+from ragcache.model.lazy import Tensor
+from ragcache.model.prefill_context import PrefillContext
+from ragcache.prompt import Prompt
 
 
 class Selector(Protocol):
@@ -16,7 +16,7 @@ class Selector(Protocol):
     ----------
     needs : tuple of str
         Extras that the encoder must have stored; none, unless the selector says so.
-    blind : bool
+    query_agnostic : bool
         Whether the scores depend on the context alone: questions over one context then share what is recomputed.
     """
 
@@ -26,7 +26,7 @@ class Selector(Protocol):
         return ()
 
     @property
-    def blind(self) -> bool:
+    def query_agnostic(self) -> bool:
         """Whether the scores depend on the context alone, whatever is asked; not so, unless the selector says it."""
         return False
 
@@ -37,7 +37,7 @@ class Selector(Protocol):
         """
         return self
 
-    def scores(self, p: Pass) -> Tensor:
+    def scores(self, p: PrefillContext) -> Tensor:
         """One score per slot of the prompt, (slots,) fp32: higher first, -inf never, +inf always.
 
         Only the scores of selectable slots (cached and inexact) are looked at.

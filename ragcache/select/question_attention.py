@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from ragcache.lazy import Tensor, torch
-from ragcache.model.passes import Pass
+from ragcache.model.lazy import Tensor, torch
 from ragcache.model.plan import ScoreSink, Slots
+from ragcache.model.prefill_context import PrefillContext
 from ragcache.select.mass import Layers, Mass, Reduce, layer_indices
 from ragcache.select.protocol import Selector
 
@@ -45,7 +45,7 @@ class QuestionAttention(Selector):
     layers: Layers = "last"
     reduce: Reduce = "sum"
 
-    def scores(self, p: Pass) -> Tensor:
+    def scores(self, p: PrefillContext) -> Tensor:
         """Attention mass per slot."""
         question = p.question
         in_front = torch.arange(len(p.prompt)) < int(question[0])

@@ -3,8 +3,8 @@
 import zlib
 from dataclasses import dataclass
 
-from ragcache.lazy import Tensor, torch
-from ragcache.model.passes import Pass
+from ragcache.model.lazy import Tensor, torch
+from ragcache.model.prefill_context import PrefillContext
 from ragcache.select.protocol import Selector
 
 
@@ -20,7 +20,7 @@ class RandomTokens(Selector):
 
     seed: int = 0
 
-    def scores(self, p: Pass) -> Tensor:
+    def scores(self, p: PrefillContext) -> Tensor:
         """Uniform noise."""
         prompt = zlib.crc32(str(p.prompt.token_ids).encode())
         generator = torch.Generator().manual_seed((self.seed << 32) + prompt)

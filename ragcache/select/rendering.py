@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from ragcache.lazy import Tensor
-from ragcache.segments import BEFORE_CHUNKS, BEFORE_QUESTION, CHUNK_END, Prompt, Segment, Template
+from ragcache.model.lazy import Tensor
+from ragcache.prompt import BEFORE_CHUNKS, BEFORE_QUESTION, CHUNK_END, Prompt, Segment, Template
 from ragcache.select.offsets import spans
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ class Rendering:
             front, question = asked.segments[: asked.question], asked.segments[asked.question]
             if all(map(self._reads, (*front, question))):
                 return replace(asked, positions=None), None
-            house = front[:1] if front and front[0].text.endswith(BEFORE_CHUNKS) else ()
-            body = [self._segment(segment) for segment in front[len(house) :]]
+            own_template = front[:1] if front and front[0].text.endswith(BEFORE_CHUNKS) else ()
+            body = [self._segment(segment) for segment in front[len(own_template) :]]
             words = question.text.removeprefix(BEFORE_QUESTION)
             prompt = Prompt((self._template.prefix, *body, *self._template.question(words)), question=len(body) + 1)
             return prompt, tuple(self._spans(prompt.segments[i]) for i in prompt.chunks())

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 
 from ragcache.errors import InvalidArgument
-from ragcache.lazy import Tensor, torch
-from ragcache.model.passes import Pass
-from ragcache.segments import Prompt
+from ragcache.model.lazy import Tensor, torch
+from ragcache.model.prefill_context import PrefillContext
+from ragcache.prompt import Prompt
 from ragcache.select.protocol import Selector
 
 
@@ -40,15 +40,15 @@ class Union(Selector):
         return tuple(dict.fromkeys((*self.first.needs, *self.second.needs)))
 
     @property
-    def blind(self) -> bool:
+    def query_agnostic(self) -> bool:
         """If both are."""
-        return self.first.blind and self.second.blind
+        return self.first.query_agnostic and self.second.query_agnostic
 
     def begin(self, prompt: Prompt) -> Selector:
         """Both begin."""
         return replace(self, first=self.first.begin(prompt), second=self.second.begin(prompt))
 
-    def scores(self, p: Pass) -> Tensor:
+    def scores(self, p: PrefillContext) -> Tensor:
         """Minus the better of the two weighted ranks, selectable slots only."""
         first, second = self.first.scores(p), self.second.scores(p)
         ranks = torch.minimum(_ranks(first, p) / self.share, _ranks(second, p) / (1 - self.share))  # (slots,)
@@ -56,7 +56,7 @@ class Union(Selector):
         return (-ranks).masked_fill(always, float("inf"))
 
 
-def _ranks(scores: Tensor, p: Pass) -> Tensor:
+def _ranks(scores: Tensor, p: PrefillContext) -> Tensor:
     """Rank from 1, best first, over selectable tokens; infinite for what is never taken. (slots,) fp32."""
     candidates = (p.selectable & (scores > float("-inf"))).nonzero().squeeze(1)
     order = candidates[scores[candidates].argsort(descending=True, stable=True)]  # ties: the earlier slot first

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ragcache.lazy import Tensor, torch
-from ragcache.model.passes import Pass
+from ragcache.model.lazy import Tensor, torch
+from ragcache.model.prefill_context import PrefillContext
 from ragcache.select.protocol import Selector
 
 _EXTRA = "value_shift"
@@ -12,20 +12,20 @@ _EXTRA = "value_shift"
 
 @dataclass(frozen=True)
 class ValueShift(Selector):
-    """How far a token's values moved between pass A and pass B, one stored number a token; unpublished, ours.
+    """How far a token's values moved from base to fused encoding, one stored number a token; unpublished, ours.
 
     A token that neighbours move offline depends on what stands around it, so its cached KV is likely to be wrong in
     this prompt too, and seeing that costs nothing online. It knows nothing of the question: meant for
     `Product(QuestionAttention(...), ValueShift())`, which has both factors of ProphetKV's bound (2602.02579).
 
-    A chunk whose KV has no such number (pass A, which serves until the chunk is fused) gets the mean over all tokens
+    A chunk whose KV has no such number (the base encoding serves until a chunk is fused) gets the mean over all tokens
     that have one, so that it neither wins nor loses by it; 1 where no chunk has any.
     """
 
     needs: ClassVar[tuple[str, ...]] = (_EXTRA,)
-    blind: ClassVar[bool] = True
+    query_agnostic: ClassVar[bool] = True
 
-    def scores(self, p: Pass) -> Tensor:
+    def scores(self, p: PrefillContext) -> Tensor:
         """The stored shift, selectable slots only."""
         scores = torch.full((len(p.prompt),), float("-inf"))
         placed = {segment: kv.extras.get(_EXTRA) for segment, kv in p.placed.items()}

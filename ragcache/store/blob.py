@@ -17,7 +17,7 @@ from typing import Any
 import xxhash
 
 from ragcache.errors import CorruptBlob, InvalidArgument
-from ragcache.lazy import Tensor, torch
+from ragcache.model.lazy import Tensor, torch
 from ragcache.store.codec import CODECS, Codec, Raw
 from ragcache.store.key import FORMAT
 

@@ -214,9 +214,7 @@ class Catalog(Database):
 
     def made_with(self, keys: Iterable[str]) -> list[EncodingRow]:
         """List the encodings whose left context holds any of some keys: they carry its content too."""
-        return self._encodings(
-            f"WHERE {MADE_WITH} ORDER BY chunk, recipe, key", json.dumps(list(keys))
-        )
+        return self._encodings(f"WHERE {MADE_WITH} ORDER BY chunk, recipe, key", json.dumps(list(keys)))
 
     def drop_recipe(self, recipe: str) -> list[str]:
         """Remove every encoding by a recipe; what was made with it stays.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Protocol
 
 from ragcache.errors import InvalidArgument
-from ragcache.lazy import Tensor, torch
+from ragcache.model.lazy import Tensor, torch
 
 
 class Codec(Protocol):

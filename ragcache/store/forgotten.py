@@ -9,11 +9,9 @@ import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterable
 from itertools import chain
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ragcache.store.catalog import Catalog
-    from ragcache.store.local import LocalStore
+from ragcache.store.database import Database
+from ragcache.store.local import LocalStore
 
 #: In a query: any number of values in one parameter, as a JSON list.
 LISTED = "(SELECT value FROM json_each(?))"
@@ -31,7 +29,7 @@ class Forgotten:
 
     Parameters
     ----------
-    catalog : Catalog
+    catalog : Database
         Writes down what it is.
     store : LocalStore
         Has the blobs.
@@ -40,7 +38,7 @@ class Forgotten:
     """
 
     def __init__(
-        self, catalog: "Catalog", store: "LocalStore", discard: Callable[[str], object] = lambda key: None
+        self, catalog: Database, store: LocalStore, discard: Callable[[str], object] = lambda key: None
     ) -> None:
         self._catalog = catalog
         self._store = store

@@ -16,7 +16,7 @@ from threading import RLock
 from typing import Any, Self
 
 from ragcache.errors import CorruptBlob, InvalidArgument, StorageFull
-from ragcache.lazy import Tensor, torch
+from ragcache.model.lazy import Tensor, torch
 
 _KEY = re.compile(r"[0-9a-f]{64}")
 _LOCKS: dict[Path, tuple[AbstractContextManager[Any], AbstractContextManager[Any]]] = {}
@@ -345,7 +345,7 @@ class LocalStore:
             _sync_folder(folder)
 
     def _refused(self, error: OSError) -> StorageFull:
-        remedy = "free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "mend it"
+        remedy = "free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "repair it"
         return StorageFull(
             f"the disk refused a write under {self.root} ({error.strerror}); {remedy} and repeat the command."
         )

@@ -13,9 +13,9 @@ from ragcache.attend import Scaled
 from ragcache.encode import Alone, Encoder, Prefixed
 from ragcache.errors import InvalidArgument
 from ragcache.layout import Layout, Overlapped, Retrieved
-from ragcache.methods import Method
-from ragcache.model.passes import Pass
+from ragcache.method import Method
 from ragcache.model.plan import Slots
+from ragcache.model.prefill_context import PrefillContext
 from ragcache.select import KeyDeviation, RandomTokens, Selector
 
 T, S = 0.8, 0.7
@@ -58,14 +58,14 @@ def test_two_prefix_and_three_context_keys_by_hand() -> None:
     total = whole + sum(others)
     expected = [other / total for other in others] + [whole * c / sum(context) / total for c in context]
 
-    class Buffer(Pass):
+    class Buffer(PrefillContext):
         def __init__(self) -> None:
             self.stale = torch.tensor([[False, False, True, True, True]])
             self.selectable = self.stale[0]
 
-    reshape = Scaled(0.9, 0.8).shape(Buffer(), Slots(torch.tensor([0])))
-    assert reshape is not None
-    found = reshape(0, logits[None, None]).softmax(-1)[0, 0]
+    score_mod = Scaled(0.9, 0.8).score_mod(Buffer(), Slots(torch.tensor([0])))
+    assert score_mod is not None
+    found = score_mod(0, logits[None, None]).softmax(-1)[0, 0]
     assert torch.allclose(found, torch.tensor(expected), atol=1e-6)
 
 

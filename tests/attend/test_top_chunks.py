@@ -11,7 +11,7 @@ from torch import Tensor
 from ragcache.attend import TopChunks
 from ragcache.encode import Alone, Prefixed
 from ragcache.errors import InvalidArgument
-from ragcache.methods import Method
+from ragcache.method import Method
 from ragcache.select import QuestionAttention, RandomTokens
 
 

@@ -11,7 +11,7 @@ from cli.conftest import PAGES
 from typer.testing import Result
 
 from ragcache import RagCache
-from ragcache.engine import Engine
+from ragcache.engine.engine import Engine
 from ragcache.errors import InvalidArgument
 
 Run = Callable[..., Result]
@@ -49,9 +49,7 @@ def test_what_somebody_embedded_is_prefilled_and_asked(
     again = json.loads(run("adopt", folder, *where, "--json").stdout)
     assert (again["removed"], again["unchanged"], again["chunks"]) == (1, 2, 2)
     client = chromadb.PersistentClient(folder)
-    client.get_collection("notes").update(
-        ids=["a"], documents=["Written anew."], embeddings=[[1.0, 0.0]]
-    )
+    client.get_collection("notes").update(ids=["a"], documents=["Written anew."], embeddings=[[1.0, 0.0]])
     client.close()
     again = json.loads(run("adopt", folder, *where, "--json").stdout)
     assert (again["changed"], again["unchanged"], again["chunks"]) == (1, 1, 2)
@@ -110,14 +108,14 @@ def test_a_conversation_is_read_line_by_line(
     run: Run, index: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     prompts: list[int] = []
-    prefill = Engine.prefill
+    start = Engine.start
 
     def noted(self: Engine, *arguments: object, **options: object) -> object:
-        made = prefill(self, *arguments, **options)  # type: ignore[arg-type]
+        made = start(self, *arguments, **options)  # type: ignore[arg-type]
         prompts.append(len(made.prompt))
         return made
 
-    monkeypatch.setattr(Engine, "prefill", noted)
+    monkeypatch.setattr(Engine, "start", noted)
     monkeypatch.setattr("sys.stdin", io.StringIO("Who leads it?\nWhere is it based?\n\nnever read\n"))
     from ragcache_cli.chat import chat
 
@@ -139,7 +137,7 @@ def test_an_interrupt_ends_a_conversation_and_promises_no_return(
     def interrupted(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Engine, "prefill", interrupted)
+    monkeypatch.setattr(Engine, "start", interrupted)
     monkeypatch.setattr("ragcache_cli.chat._lines", lambda: iter(["Who leads it?"]))
     ended = run("chat", "--index", index)
     assert ended.exit_code == 130
@@ -160,5 +158,3 @@ def test_a_conversation_that_no_longer_fits_loses_its_oldest_turns(
     assert len(turns) == 3
     assert "takes 2,048" in captured.err  # the question that is too long by itself
     assert turns[2]["tokens"]["question"] < 2048
-
-

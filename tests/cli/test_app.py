@@ -63,13 +63,13 @@ def test_an_interrupt_is_one_line_that_promises_a_resumption_and_exit_code_130(
 ) -> None:
     slow = (
         # A test run started in the background hands down an ignored SIGINT.
-        "import signal, time, ragcache.index\n"
+        "import signal, time, ragcache.index.index\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "ragcache.index.capacity = lambda device: 1\n"  # chunk by chunk
-        "first = ragcache.index.Catalog.put_standing\n"
+        "ragcache.index.index.capacity = lambda device: 1\n"  # chunk by chunk
+        "first = ragcache.index.index.Catalog.put_standing\n"
         "def put(self, *args):\n    first(self, *args)\n"
         "    if 'estimate' not in str(self.path):\n        print('saved', flush=True)\n        time.sleep(30)\n"
-        "ragcache.index.Catalog.put_standing = put\n"
+        "ragcache.index.index.Catalog.put_standing = put\n"
         "from ragcache_cli.main import app\napp()"
     )
     index = ["--index", str(tmp_path / "index")]

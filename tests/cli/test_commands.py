@@ -29,9 +29,7 @@ def test_ask_prints_answer_sources_and_report_line(run: Run, index: Path) -> Non
     assert "first token" in lines[-1]
 
 
-def test_a_source_whose_file_is_gone_is_said_to_be(
-    run: Run, documents: Path, tmp_path: Path, checkpoint: Path
-) -> None:
+def test_a_source_whose_file_is_gone_is_said_to_be(run: Run, documents: Path, tmp_path: Path, checkpoint: Path) -> None:
     run("ingest", documents, "--index", tmp_path / "index", "--model", checkpoint)
     assert "is gone" not in asked(run, tmp_path / "index").stderr
     (documents / "tide.txt").unlink()
@@ -155,7 +153,7 @@ def test_a_dry_run_prices_and_writes_nothing(run: Run, tmp_path: Path, documents
     shown = run(*line, "--method", "fusionrag")
     plan = json.loads(shown.stdout)
     assert (plan["documents"], plan["chunks"]) == (3, 3)
-    assert plan["bytes"] == 2 * plan["tokens"] * plan["bytes_per_token"], "pass A and fused"
+    assert plan["bytes"] == 2 * plan["tokens"] * plan["bytes_per_token"], "the base encoding and fused"
     assert not (tmp_path / "index").exists()
 
 
@@ -190,7 +188,7 @@ def test_methods_lists_every_row_with_its_choices(run: Run) -> None:
 def test_ingest_measures_once_how_long_a_context_must_be(
     run: Run, documents: Path, tmp_path: Path, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ragcache import calibrate
+    from ragcache.engine import calibrate
 
     ratios = iter([1.5, 1.5, 0.9])
     monkeypatch.setattr(calibrate, "_ratio", lambda *args: next(ratios))

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import byte_tokenizer, tiny_model, tiny_reader
-from ragcache_cli import doctor as commands
+from ragcache_bench import doctor
+from ragcache_bench.commands import doctor as commands
 from typer.testing import Result
 
-from ragcache import doctor
-from ragcache.engine import Engine
+from ragcache.engine.engine import Engine
 from ragcache.methods import DEFAULT_METHOD, METHODS
 from ragcache.model.reader import Reader
 
@@ -157,5 +157,3 @@ def test_a_refused_model_ends_with_exit_code_2_and_the_reason(run: Run, tmp_path
 
 def test_a_model_that_is_not_there_ends_with_exit_code_2(run: Run, tmp_path: Path) -> None:
     assert run("doctor", "--model", tmp_path / "none").exit_code == 2
-
-

@@ -15,12 +15,14 @@ from ragcache_cli.main import app
 from ragcache import errors
 
 ROOT = Path(__file__).parents[2]
-PLACES = ("ragcache", "cli", "integrations")
+PLACES = ("ragcache", "bench", "cli", "integrations")
 PAGES = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.name != "cli.md")]
 NAMED = re.compile(r"(\brun )?`(ragcache [^`]*)`")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 FOREIGN = {"--dirty", "--always", "--abbrev", "--exclude", "--upgrade", "--no-deps"}  # git's and pip's
-STYLES, SCRIPTS = ROOT / "ragcache/evaluate/pages", ROOT / "ragcache/train"  # custom properties; options of their own
+BENCH = ROOT / "bench"
+STYLES = BENCH / "ragcache_bench/pages"  # which name custom properties
+SCRIPTS = BENCH / "reader_training", BENCH / "studies"  # with options of their own
 
 
 def strings(path: Path) -> Iterator[str]:
@@ -100,7 +102,7 @@ def parse(line: str) -> None:
 
 def test_an_option_that_a_message_names_is_one_of_some_command() -> None:
     known = {option for command in commands(typer.main.get_command(app)) for option in options_of(command)}
-    paths = [path for path in sources() if not (path.is_relative_to(STYLES) or path.is_relative_to(SCRIPTS))]
+    paths = [path for path in sources() if not any(map(path.is_relative_to, (STYLES, *SCRIPTS)))]
     told = {(option, str(path)) for path in paths for text in strings(path) for option in OPTION.findall(text)}
     assert {one for one in told if one[0] not in known | FOREIGN} == set()
 

@@ -1,4 +1,4 @@
-"""What the README says is so: its commands and its Python run, its table is the code's."""
+"""What the README says is so: its commands and its Python run, its figures are those of the committed files."""
 
 import re
 import shlex
@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ragcache_cli.docs import methods_table
+from ragcache_bench.pages.figure import sooner_text
+from ragcache_bench.pages.hero import kept, spots
 from typer.testing import Result
 
 from ragcache.model.reader import Reader
 
 Run = Callable[..., Result]
 ROOT = Path(__file__).parents[2]
+BENCHMARKS = ROOT / "docs" / "benchmarks"
 README = (ROOT / "README.md").read_text()
 MAKEFILE = (ROOT / "Makefile").read_text()
 INSTALLATION = [["pip", "install", ".[offline]"], ["uv", "pip", "install", "--torch-backend", "cpu", ".[offline]"]]
@@ -34,7 +36,7 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, documents: Path, checkp
         return reader
 
     monkeypatch.setattr(Reader, "load", staticmethod(tiny))
-    monkeypatch.setattr("ragcache.hub._is_cached", lambda name: True)
+    monkeypatch.setattr("ragcache.model.hub._is_cached", lambda name: True)
     documents.rename(tmp_path / "handbook")
     (tmp_path / "notes.md").write_text("# Notes\n\nThe ferry was late.")
     monkeypatch.chdir(tmp_path)
@@ -61,8 +63,33 @@ def test_its_python_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert "4/4 chunks cached" in capsys.readouterr().out
 
 
-def test_its_table_of_methods_is_the_code_s() -> None:
-    assert f"-->\n{methods_table()}\n<!--" in README, "put `methods_table()` of ragcache_cli.docs there"
+def test_it_is_short() -> None:
+    assert len(README.splitlines()) <= 120
+
+
+@pytest.mark.parametrize(
+    ("method", "starts"),
+    [
+        ("auto", "| **ragcache's default**"),
+        ("prophetkv", "| ProphetKV"),
+        ("naive", "| naive reuse"),
+        ("random", "The control"),
+    ],
+)
+def test_its_figures_are_those_of_the_committed_files(method: str, starts: str) -> None:
+    text = " ".join(README[README.index(f"\n{starts}") :][:420].split())
+    on_misleading = "in-document" if method == "auto" else method
+    misled = kept(BENCHMARKS, on_misleading, "documents-reader.json", "sections-misled")
+    for row in (kept(BENCHMARKS, method), misled):
+        share, low, high = (f"{100 * row[name]:.1f}" for name in ("adjusted", "adjusted_low", "adjusted_high"))
+        assert re.search(rf"{share} %(\*\*)? \[{low}, {high}\]", text)
+    for spot in (spot for spot in spots(BENCHMARKS) if spot.method == method):
+        said = sooner_text(spot.sooner).removesuffix("×")
+        assert re.search(rf"\| (\*\*)?{said}×(\*\*)? \({_short(spot.sooner_low)} to {_short(spot.sooner_high)}\)", text)
+
+
+def _short(ratio: float) -> str:
+    return sooner_text(ratio).removesuffix("×")
 
 
 def test_its_links_lead_somewhere() -> None:

@@ -55,9 +55,7 @@ def said(_ingested: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
         "NOWHERE": folder / "nowhere",
     }
     lines = [[str(places.get(word, word)) for word in arguments] for arguments, _ in REFUSED.values()]
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, json.dumps(lines)], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", SCRIPT, json.dumps(lines)], capture_output=True, text=True, check=True)
     assert not (folder / "new").exists(), "nothing was made"
     return dict(zip(REFUSED, json.loads(done.stdout), strict=True))
 

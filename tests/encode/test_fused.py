@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 import torch
 from conftest import tiny_reader
-from encode.shelves import TIDE, assert_same, dense, opened, put, stored
+from encode.contexts import TIDE, assert_same, dense, opened, put, stored
 
 from ragcache.encode import Fused, Prefixed
 from ragcache.encode.fused import VALUE_SHIFT
-from ragcache.engine import Engine
+from ragcache.engine.engine import Engine
 from ragcache.errors import InvalidArgument
-from ragcache.index import Index
-from ragcache.methods import METHODS, Method
+from ragcache.index.index import Index
+from ragcache.method import Method
+from ragcache.methods import METHODS
 from ragcache.model.reader import Reader
 from ragcache.store import Int8
 
@@ -49,7 +50,7 @@ def test_a_chunk_is_computed_behind_its_company(
     list(index.encode(encoder, neighbours=alike(names)))
     chunks = [row.token_ids for row in index.catalog.chunks(names)]
     parts = [index.prefix_segment.token_ids, *(chunks[n] for n in company), chunks[3]]
-    # Pass A of a neighbour stood right behind the prefix, so each brings its own copy of it, which only it sees.
+    # A neighbour's base encoding stood right behind the prefix, so each brings its own copy of it, which only it sees.
     rows, position = list[tuple[int, bool, int, int]](), 0
     for part, ids in enumerate(parts):
         if 0 < part < len(parts) - 1:
@@ -68,9 +69,7 @@ def test_a_chunk_is_computed_behind_its_company(
     assert_same(reader, kv, [(k[:, own], v[:, own]) for k, v in found], kv.start + offset)
 
 
-@pytest.mark.parametrize(
-    ("by", "most"), [("similarity", [5, 4, 1]), ("structure", [0, 1, 2]), ("both", [5, 0, 1, 2])]
-)
+@pytest.mark.parametrize(("by", "most"), [("similarity", [5, 4, 1]), ("structure", [0, 1, 2]), ("both", [5, 0, 1, 2])])
 def test_company_goes_no_further_than_the_model_takes(by: Any, most: list[int], tmp_path: Path) -> None:
     reader = tiny_reader("llama", max_position_embeddings=LIMIT)
     index, tide, mill = opened(tmp_path, reader)
@@ -100,7 +99,7 @@ def test_kv_that_an_older_version_made_beyond_the_models_length_is_made_anew(tmp
     (chunk,) = index.chunks(tide[:1])
     found = index.load(chunk, Fused(), None)
     assert found.reason.endswith("it was made beyond the 212 tokens that the model takes")
-    assert found.left == "system prefix", "pass A serves"
+    assert found.left == "system prefix", "the base encoding serves"
     assert [row.id for row in index.missing(Fused())] == tide[:1]
     assert list(index.encode(Fused(), neighbours=near)) == tide[:1]
     assert index.load(chunk, Fused(), None).reason == Fused().recipe
@@ -126,7 +125,7 @@ def test_structure_is_forgotten_when_it_changes_and_similarity_is_not(reader: Re
     put(index, "tide", (TIDE[1], TIDE[0], *TIDE[2:]))
     assert {row.id for row in index.missing(Fused(1, by="structure"))} == set(tide)
     assert index.missing(Fused(1)) == []
-    assert len(stored(index, Fused(1), tide[0])) == len(index.loose(TIDE[0]).segment)
+    assert len(stored(index, Fused(1), tide[0])) == len(index.uncached_chunk(TIDE[0]).segment)
 
 
 @pytest.mark.parametrize("codec", [None, Int8()], ids=["raw", "int8"])
@@ -175,7 +174,7 @@ def old(reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tupl
 def test_old_kv_without_the_extras_is_passed_over_and_says_how_to_renew_it(old: tuple[Engine, list[str]]) -> None:
     engine, names = old
     served = engine.prefill("Where?", engine.index.chunks(names[::-1]), method=ROW).report.chunks[1:]
-    assert {chunk.cache for chunk in served} == {"hit"}, "pass A serves"
+    assert {chunk.cache for chunk in served} == {"hit"}, "the base encoding serves"
     assert all("prefixed; " in chunk.reason and VALUE_SHIFT in chunk.reason for chunk in served)
     assert all("ragcache ingest" in chunk.reason for chunk in served)
     engine.index.catalog.drop_recipe("prefixed")
@@ -197,7 +196,7 @@ def test_ingestion_makes_old_kv_anew_and_looks_only_once(
     assert all(VALUE_SHIFT in stored(index, Fused(2), name).extras for name in names)
     served = engine.prefill("Where?", index.chunks(names[::-1]), method=ROW).report.chunks[1:]
     assert all(chunk.reason == Fused(2).recipe for chunk in served)
-    monkeypatch.setattr(index, "_read", lambda *_: pytest.fail("read again"))
+    monkeypatch.setattr(index._kv, "read", lambda *_: pytest.fail("read again"))
     assert index.missing(Fused(2)) == []
 
 

@@ -6,18 +6,18 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import tiny_reader
-from encode.shelves import MILL, TIDE, WINDOW, assert_same, dense, opened, put, stored
+from encode.contexts import MILL, TIDE, WINDOW, assert_same, dense, opened, put, stored
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ragcache.encode import InDocument, Prefixed
 from ragcache.encode.in_document import nearest
-from ragcache.engine import Engine
+from ragcache.engine.engine import Engine
 from ragcache.errors import InvalidArgument
-from ragcache.index import Index
-from ragcache.methods import Method
+from ragcache.index.index import Index
+from ragcache.method import Method
 from ragcache.model.reader import Reader
-from ragcache.segments import Segment
+from ragcache.prompt import Segment
 
 WHOLE, NEAR = InDocument(window=None), InDocument(window=WINDOW)
 ARCHITECTURES = ("llama", "qwen2-hybrid", "qwen3", "mistral-sliding", "gemma3", "phi3-partial")
@@ -120,7 +120,7 @@ def test_the_first_chunk_and_a_loose_one_stand_behind_the_prefix(reader: Reader,
     index, tide, _ = opened(tmp_path, reader)
     list(index.encode(WHOLE))
     list(index.encode(Prefixed()))
-    loose = index.make(index.loose(TIDE[0]), WHOLE)
+    loose = index.make(index.uncached_chunk(TIDE[0]), WHOLE)
     for kv in (loose, stored(index, WHOLE, tide[0])):
         for ours, behind in zip(kv.layers, stored(index, Prefixed(), tide[0]).layers, strict=True):
             torch.testing.assert_close(ours, behind)
@@ -201,7 +201,7 @@ def test_a_twin_document_keeps_its_kv_when_the_other_changes(reader: Reader, tmp
     put(index, "tide", ("New.", *TIDE))
     assert len(index.missing(WHOLE)) == 5
     assert [stored(index, WHOLE, name).token_ids for name in twin] == [
-        index.loose(text).segment.token_ids for text in TIDE
+        index.uncached_chunk(text).segment.token_ids for text in TIDE
     ]
 
 

@@ -9,10 +9,10 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from encode.shelves import put
+from encode.contexts import put
 
 from ragcache.encode import Encoder, Fused, InDocument
-from ragcache.index import Index
+from ragcache.index.index import Index
 from ragcache.model.reader import Reader
 
 SHORT, LONG, FIRST = 40, 400, 30
@@ -23,7 +23,7 @@ STRUCTURAL = [InDocument(window=60), InDocument(window=None), Fused(2, by="struc
 def tight(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> Reader:
     """One chunk a forward, or few, and a model that takes six chunks."""
     monkeypatch.setattr(reader, "limit", 120)
-    monkeypatch.setattr("ragcache.index.capacity", lambda _: 16)
+    monkeypatch.setattr("ragcache.index.index.capacity", lambda _: 16)
     return reader
 
 
@@ -31,10 +31,10 @@ def count(path: Path, reader: Reader, encoder: Encoder, chunks: int) -> tuple[Co
     """What happens while the second to the `FIRST` chunk of a document is made, and blobs that are read for it."""
     with Index(path, reader, memory_bytes=0) as index:
         put(index, "long", [f"Number {n:04d}." for n in range(chunks)])
-        if encoder.before is not None:
+        if encoder.base_encoding is not None:
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("ragcache.index.capacity", lambda _: 4096)
-                list(index.encode(encoder.before))
+                patch.setattr("ragcache.index.index.capacity", lambda _: 4096)
+                list(index.encode(encoder.base_encoding))
         making, happened = index.encode(encoder), Counter[str]()
         next(making)
         index.catalog._connection.set_trace_callback(lambda statement: happened.update(["statement"]))

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from staged import TEXTS, make
 
 from ragcache.encode import Alone, Encoder, Fused, LeftContext, Prefixed, Sink
-from ragcache.encode.batches import batches, weight
 from ragcache.errors import UnsupportedModel
-from ragcache.index import Index
+from ragcache.index.encoding_batches import batches, weight
+from ragcache.index.index import Index
 from ragcache.model.buffer import ChunkKV
 from ragcache.model.reader import Reader
 
@@ -72,7 +72,7 @@ def test_an_encoding_does_not_depend_on_what_was_made_with_it(
 ) -> None:
     kvs = []
     for name, capacity in (("together", 512), ("alone", 1)):
-        monkeypatch.setattr("ragcache.index.capacity", lambda _, capacity=capacity: capacity)
+        monkeypatch.setattr("ragcache.index.index.capacity", lambda _, capacity=capacity: capacity)
         with Index(tmp_path / name, reader) as index:
             for n, text in enumerate(TEXTS):
                 index.put(f"doc{n}", text, [(text, 0, len(text))], {})
@@ -115,7 +115,7 @@ def test_an_interrupt_loses_at_most_the_batch_in_the_making(
 ) -> None:
     engine, chunks = make(tmp_path, reader)
     sizes = [len(row.token_ids) for row in engine.index.catalog.all_chunks()]
-    monkeypatch.setattr("ragcache.index.capacity", lambda _: sum(sizes[:2]))
+    monkeypatch.setattr("ragcache.index.index.capacity", lambda _: sum(sizes[:2]))
     made = engine.index.encode(Alone())
     next(made)
     assert len(engine.index.catalog.missing("alone")) == len(chunks) - 2

@@ -19,8 +19,8 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index_ragcache import RagCacheLLM
 
 from ragcache import RagCache
-from ragcache.collection import Entry
 from ragcache.errors import InvalidArgument
+from ragcache.index.collection import Entry
 from ragcache.model.reader import Reader
 
 READER = tiny_reader()
@@ -39,13 +39,13 @@ def rag(tmp_path: Path) -> Iterator[RagCache]:
 def groups(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many requests were run at once, each time that several were."""
     seen: list[int] = []
-    together = Reader.together
+    run_batch = Reader.run_batch
 
     def noted(self: Reader, requests: Any) -> Any:
         seen.append(len(requests))
-        return together(self, requests)
+        return run_batch(self, requests)
 
-    monkeypatch.setattr(Reader, "together", noted)
+    monkeypatch.setattr(Reader, "run_batch", noted)
     return seen
 
 

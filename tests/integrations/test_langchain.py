@@ -27,11 +27,11 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from langchain_ragcache import ChatRagCache, RagCacheLLM, RagCacheRetriever, RagCacheVectorStore
 
 from ragcache import Message, RagCache
-from ragcache.chunks import Chunk
+from ragcache.engine.stream import Stream
 from ragcache.errors import InvalidArgument
-from ragcache.places import Mark
-from ragcache.segments import BEFORE_CHUNKS, BEFORE_QUESTION, SYSTEM, Segment
-from ragcache.stream import Stream
+from ragcache.index.chunks import Chunk
+from ragcache.prompt import BEFORE_CHUNKS, BEFORE_QUESTION, SYSTEM, Segment
+from ragcache.retrieve.places import Mark
 
 SAID = BEFORE_CHUNKS + "{notes}\n\n" + BEFORE_QUESTION + "{question}"
 ASK = ChatPromptTemplate([("system", SYSTEM), ("human", SAID)])
@@ -276,9 +276,10 @@ def test_the_text_model_continues_strings(rag: RagCache, store: RagCacheVectorSt
     [[made]] = model.generate([prompt]).generations
     assert [one["cache"] for one in made.generation_info["ragcache"]["chunks"]] == ["hit"] * 3
     assert "".join(model.stream(prompt)).rstrip() == made.text == model.invoke(prompt)
-    assert model.invoke(asked()[0], documents=found) == rag.engine.answer(
-        asked()[0], [rag.engine.chunk(one.page_content, one.id) for one in found]
-    ).text
+    assert (
+        model.invoke(asked()[0], documents=found)
+        == rag.engine.answer(asked()[0], [rag.engine.chunk(one.page_content, one.id) for one in found]).text
+    )
 
 
 def test_the_retriever_gives_chunks_that_are_hits(rag: RagCache, store: RagCacheVectorStore) -> None:

@@ -32,13 +32,14 @@ from llama_index.vector_stores.chroma import ChromaVectorStore
 from llama_index_ragcache import RagCacheLLM, RagCacheRetriever, RagCacheSynthesizer, RagCacheVectorStore
 
 from ragcache import RagCache
-from ragcache.chunks import Chunk
-from ragcache.engine import Engine
+from ragcache.engine.engine import Engine
+from ragcache.engine.prefill import choose_strategy
+from ragcache.engine.request import RequestOptions
+from ragcache.engine.stream import Stream
 from ragcache.errors import InvalidArgument
-from ragcache.matcher import Matcher
-from ragcache.places import Mark
-from ragcache.segments import Segment
-from ragcache.stream import Stream
+from ragcache.index.chunks import Chunk
+from ragcache.prompt import Segment
+from ragcache.retrieve.places import Mark
 
 TOP = 4
 #: Response mode to how many prompts it makes of TOP nodes, and how many chunks are verbatim in each.
@@ -182,8 +183,8 @@ def test_the_first_token_is_the_engine_s_and_all_recomputed_it_is_full_prefill(
         engine = index.as_query_engine(llm=RagCacheLLM(rag, recompute=recompute), similarity_top_k=TOP)
         for question in asked()[:4]:
             engine.query(question)
-            written = Matcher(rag.index).read(prompts[-1])
-            own = rag.engine.prefill("", written.chunks, recompute=recompute, written=written)
+            request = rag.engine.requests.from_prompt(prompts[-1], RequestOptions(rag.method, recompute))
+            own = choose_strategy(request.method).prefill(request, rag.index)
             assert own.prompt.token_ids == streams[-1].prompt.token_ids
             assert torch.equal(streams[-1].logits, own.logits)
             if recompute == 1:
@@ -208,9 +209,7 @@ async def test_chat_engines_keep_their_hits_in_every_turn(
     assert "".join(engine.stream_chat(asked()[0]).response_gen).strip()
 
 
-def test_simple_summarize_prints_a_list_into_the_prompt_and_is_told_so(
-    small: RagCache, streams: list[Stream]
-) -> None:
+def test_simple_summarize_prints_a_list_into_the_prompt_and_is_told_so(small: RagCache, streams: list[Stream]) -> None:
     store = RagCacheVectorStore(chroma("printed"), small)
     lines = "The Otter ferry crosses the sound every hour.\nIt carries forty cars, said the harbour master."
     store.add([TextNode(text=lines, id_="otter", embedding=embedded([lines])[0])])

@@ -23,8 +23,8 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from llama_index_ragcache import RagCacheLLM, RagCacheVectorStore
 
 from ragcache import RagCache
-from ragcache.collection import Synced
 from ragcache.errors import InvalidArgument
+from ragcache.index.collection import Synced
 
 READER = tiny_reader()
 TEXTS = [f"The {name} mill grinds rye on the first day of every month." for name in ("Otter", "Tide", "Kelp")]

@@ -16,8 +16,8 @@ from ragcache.encode import Alone, Fused, Prefixed
 from ragcache.errors import InvalidArgument
 from ragcache.layout import BestLast, Overlapped
 from ragcache.layout.overlapped import overlapped
-from ragcache.methods import Method
-from ragcache.segments import Prompt, Segment
+from ragcache.method import Method
+from ragcache.prompt import Prompt, Segment
 from ragcache.select import QuestionAttention, RandomTokens, ValueShift
 
 

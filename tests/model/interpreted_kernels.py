@@ -1,4 +1,4 @@
-"""The kernel of gathered rows against the dense mask; run by `test_kernels.py`, in a process with the interpreter."""
+"""The kernel of sparse queries against the dense mask; run by `test_kernels.py`, in a process with the interpreter."""
 
 import pytest
 import torch
@@ -27,7 +27,7 @@ def test_every_row_sees_what_the_dense_mask_shows(
     query = torch.randn(1, heads[0], rows, 16, generator=source)
     both = torch.randn(2, 1, heads[1], keys + 5, 16, generator=source)  # a buffer with room behind
     key, value = both[0][:, :, :keys], both[1][:, :, :keys]
-    found = kernels.gathered(query, key, value, slots, 0.3, window)
+    found = kernels.attend_sparse_queries(query, key, value, slots, 0.3, window)
     where = torch.arange(keys)
     seen = where <= slots[:, None]  # (rows, keys)
     if window is not None:
@@ -44,6 +44,8 @@ def test_it_agrees_where_it_is_tried(heads: tuple[int, int], size: int) -> None:
 
 
 def test_one_that_takes_the_wrong_rows_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = kernels.gathered
-    monkeypatch.setattr(kernels, "gathered", lambda q, k, v, slots, *rest: right(q, k, v, slots + 1, *rest))
+    right = kernels.attend_sparse_queries
+    monkeypatch.setattr(
+        kernels, "attend_sparse_queries", lambda q, k, v, slots, *rest: right(q, k, v, slots + 1, *rest)
+    )
     assert not kernels._Trial(CPU, torch.float16, 2, 1, 16).agrees()

@@ -123,7 +123,7 @@ def test_runs_of_one_plan_do_not_see_each_other(drawn: list[tuple[Slots, int, in
     mask = dense(slots, starts[-1], window) & (torch.arange(starts[-1]) >= floors[:, None])
     query, key, value = tensors(len(slots), starts[-1])
     collected: list[Tensor] = []
-    forward = ForwardPlan(slots, starts[-1], {0: collected.append} if scored else {}, starts=starts[:-1])
+    forward = ForwardPlan(slots, starts[-1], {0: collected.append} if scored else {}, cu_seqlens=starts)
     key.ragcache_plan = forward  # type: ignore[attr-defined]
     module = SimpleNamespace(layer_idx=0)
     output, _ = attention.attention(module, query, key, value, None, scaling=0.3, sliding_window=window)  # type: ignore[arg-type]
@@ -185,7 +185,7 @@ def test_sliding_windows_count_as_transformers_does(name: str, length: int, read
 
 
 @pytest.mark.parametrize("name", sorted(ARCHITECTURES))
-def test_gathered_rows_equal_stock_attention_with_a_4d_mask(name: str, readers: Callable[[str], Reader]) -> None:
+def test_sparse_queries_equal_stock_attention_with_a_4d_mask(name: str, readers: Callable[[str], Reader]) -> None:
     """The twin: the same stale keys and the same rows, through stock SDPA, the stock cache and an explicit mask."""
     reader, end = readers(name), 130
     source = torch.Generator().manual_seed(4)

@@ -10,9 +10,10 @@ from staged import QUESTION, make
 from transformers import DynamicCache
 
 from ragcache.encode import Fused
-from ragcache.engine import Engine
-from ragcache.index import Index
-from ragcache.methods import METHODS, Method
+from ragcache.engine.engine import Engine
+from ragcache.index.index import Index
+from ragcache.method import Method
+from ragcache.methods import METHODS
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 from ragcache.select import QuestionAttention

@@ -8,13 +8,13 @@ import pytest
 import torch
 from cli.conftest import write_pages
 from conftest import byte_tokenizer, tiny_model
-from model.test_gate import REFUSED, built
+from model.test_compatibility import REFUSED, built
 from ragcache_cli.main import app
 from typer.testing import CliRunner, Result
 
-from ragcache.engine import Engine
+from ragcache.engine.engine import Engine
 from ragcache.errors import UnsupportedModel
-from ragcache.index import Index
+from ragcache.index.index import Index
 from ragcache.model.decode import Sampling
 from ragcache.model.fallback import FallbackReader
 from ragcache.model.reader import Reader
@@ -28,7 +28,9 @@ def test_a_refused_model_answers_as_its_own_generate_does(kind: str, tmp_path: P
     reader = FallbackReader(model, byte_tokenizer(), name=kind)
     with Index(tmp_path, reader) as index:
         answer = Engine(reader, index, "full").answer("Who?", ["Mara leads it."], sampling=Sampling(max_new_tokens=4))
-        prompt = Engine(reader, index, "full").prefill("Who?", [index.loose("Mara leads it.")]).prompt.token_ids
+        prompt = (
+            Engine(reader, index, "full").prefill("Who?", [index.uncached_chunk("Mara leads it.")]).prompt.token_ids
+        )
     with torch.no_grad():
         ids = model.generate(torch.tensor([prompt]), max_new_tokens=4, do_sample=False)[0, len(prompt) :]
     assert list(answer.token_ids) == [token for token in ids.tolist() if token not in reader.stop_ids]

@@ -33,7 +33,7 @@ def test_without_triton_the_kernel_says_so(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(sys.modules, "triton", None)  # which is how Python says that it is not there
     one = torch.zeros(1, 1, 1, 16)
     with pytest.raises(MissingExtra, match="triton"):
-        kernels.gathered(one, one, one, torch.zeros(1, dtype=torch.int64), 1.0, None)
+        kernels.attend_sparse_queries(one, one, one, torch.zeros(1, dtype=torch.int64), 1.0, None)
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_a_cpu_does_not_try_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not kernels.serves(one, one, blocked)
 
 
-def test_where_it_serves_gathered_rows_go_through_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_it_serves_sparse_queries_go_through_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """By a stand-in that gathers from the dense answer: rows, keys and slots must be those of the blocks."""
     calls: list[int] = []
 
@@ -84,7 +84,7 @@ def test_where_it_serves_gathered_rows_go_through_it(monkeypatch: pytest.MonkeyP
         expected = attended(query, key, value, plan, 0, 0.25, window)
         with monkeypatch.context() as patch:
             patch.setattr(kernels, "serves", lambda *given: True)
-            patch.setattr(kernels, "gathered", dense)
+            patch.setattr(kernels, "attend_sparse_queries", dense)
             found = attended(query, key, value, plan, 0, 0.25, window)
         assert torch.allclose(found, expected, atol=1e-5)
     assert calls == [6, 6]

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ragcache.errors import UnsupportedModel
 from ragcache.model import rope
-from ragcache.model.gate import tolerance
+from ragcache.model.compatibility import tolerance
 from ragcache.model.plan import ForwardPlan, Positions, Slots
 from ragcache.model.reader import Reader
 from ragcache.model.rope import KeyRotator, RopeLayout

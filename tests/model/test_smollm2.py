@@ -53,7 +53,7 @@ def _copy(packed: Path, folder: Path) -> None:
 def test_recomputing_everything_is_full_prefill(reader: Reader, tmp_path: Path) -> None:
     with Index(tmp_path / "index", reader) as index:
         engine = Engine(reader, index)
-        chunks = [index.loose(text) for text in NOTES]
+        chunks = [index.uncached_chunk(text) for text in NOTES]
         question = "Who planted the orchard?"
         full = engine.prefill(question, chunks, method="full")
         ours = engine.prefill(question, chunks, method="epic", recompute=1.0)

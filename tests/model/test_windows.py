@@ -7,9 +7,9 @@ import torch
 from conftest import HYBRID, SIZES, byte_tokenizer
 from transformers import AutoConfig, AutoModelForCausalLM, masking_utils
 
-from ragcache.engine import Engine
+from ragcache.engine.engine import Engine
 from ragcache.errors import UnsupportedModel
-from ragcache.index import Index
+from ragcache.index.index import Index
 from ragcache.model.plan import ForwardPlan, Positions, Slots
 from ragcache.model.reader import Reader
 
@@ -75,8 +75,11 @@ def test_requests_that_run_together_see_the_same_windows(kind: str, tmp_path: An
     reader = Reader(made(kind, **KINDS[kind]), byte_tokenizer())
     with Index(tmp_path / "index", reader) as index:
         engine = Engine(reader, index)
-        asked = [("Who?", [index.loose("The harbour master is Mara. " * 6)]), ("When?", [index.loose("In 1931. " * 9)])]
-        ready = reader.together(
+        asked = [
+            ("Who?", [index.uncached_chunk("The harbour master is Mara. " * 6)]),
+            ("When?", [index.uncached_chunk("In 1931. " * 9)]),
+        ]
+        ready = reader.run_batch(
             [lambda one=one: engine.prefill(*one, method="random", recompute=1.0) for one in asked]  # type: ignore[misc]
         )
         for one, found in zip(asked, ready, strict=True):

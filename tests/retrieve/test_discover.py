@@ -149,7 +149,7 @@ def test_a_folder_that_may_not_be_listed_is_named_and_stops_nothing(
     monkeypatch.setattr(os, "scandir", refuse)
     found = find([tmp_path])
     assert names(found, tmp_path) == ["a.md", "z.md"]
-    assert found.errors == (f"{tmp_path}/locked can't be read: Permission denied; mend it or leave it out.",)
+    assert found.errors == (f"{tmp_path}/locked can't be read: Permission denied; repair it or leave it out.",)
     with pytest.raises(UnreadableDocument, match="locked can't be read: Permission denied"):
         find([tmp_path / "locked"])
 

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragcache.errors import UnreadableDocument, UnsupportedDocument
-from ragcache.places import mark_at
 from ragcache.retrieve import Document, load
+from ragcache.retrieve.places import mark_at
 
 SENTENCE = "Ada Lovelace leads the Tide project from the harbour office. "
 

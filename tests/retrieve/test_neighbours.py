@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ragcache.retrieve import Embedder, neighbours
+from ragcache.index.neighbours import find_neighbours
+from ragcache.retrieve import Embedder
 
 
 def plain(embeddings: NDArray[np.float32], keys: list[str], texts: list[str], n: int) -> list[list[int]]:
@@ -34,19 +35,19 @@ def corpora(draw: st.DrawFn) -> tuple[NDArray[np.float32], list[str], list[str]]
 def test_blocks_give_what_the_definition_gives(
     corpus: tuple[NDArray[np.float32], list[str], list[str]], n: int
 ) -> None:
-    assert neighbours(*corpus, n) == plain(*corpus, n)
+    assert find_neighbours(*corpus, n) == plain(*corpus, n)
 
 
 def test_ties_hold_through_the_last_bit_of_fp32() -> None:
     near = np.float32([[1, 0], [1, 0], [np.nextafter(np.float32(1), np.float32(0)), 0], [1, 0]])
-    assert neighbours(near, ["d", "c", "a", "b"], ["1", "2", "3", "4"], 3)[0] == [2, 3, 1]
+    assert find_neighbours(near, ["d", "c", "a", "b"], ["1", "2", "3", "4"], 3)[0] == [2, 3, 1]
 
 
 def test_blocks_meet_without_a_seam() -> None:
     chunks = 2100
     vectors = np.random.default_rng(0).normal(size=(chunks, 8)).astype(np.float32)
     keys, texts = [f"{row:05}" for row in range(chunks)], [str(row) for row in range(chunks)]
-    found = neighbours(vectors, keys, texts, 3)
+    found = find_neighbours(vectors, keys, texts, 3)
     for row in (0, 1023, 1024, 2047, 2048, 2099):
         scores = vectors.astype(np.float64) @ vectors[row].astype(np.float64)
         scores[row] = -np.inf
@@ -64,8 +65,8 @@ def test_the_order_of_the_chunks_does_not_matter(embedder: Embedder) -> None:
     keys = [f"k{number}" for number in range(len(texts))]
     vectors = embedder.embed(texts)
     shuffled = np.random.default_rng(0).permutation(len(texts))
-    first = neighbours(vectors, keys, texts, 5)
-    second = neighbours(vectors[shuffled], [keys[i] for i in shuffled], [texts[i] for i in shuffled], 5)
+    first = find_neighbours(vectors, keys, texts, 5)
+    second = find_neighbours(vectors[shuffled], [keys[i] for i in shuffled], [texts[i] for i in shuffled], 5)
     for position, chunk in enumerate(shuffled):
         assert [keys[i] for i in first[chunk]] == [keys[shuffled[i]] for i in second[position]]
 
@@ -74,5 +75,5 @@ def test_ten_thousand_chunks_take_seconds() -> None:
     vectors = np.random.default_rng(0).normal(size=(10_000, 64)).astype(np.float32)
     names = [str(number) for number in range(len(vectors))]
     start = time.perf_counter()
-    assert all(len(found) == 10 for found in neighbours(vectors, names, names, 10))
+    assert all(len(found) == 10 for found in find_neighbours(vectors, names, names, 10))
     assert time.perf_counter() - start < 30

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ragcache.errors import InvalidArgument
 from ragcache.retrieve import Embedder, Limit, Splitter
-from ragcache.retrieve.borders import Layout
+from ragcache.retrieve.boundaries import Layout
 
 WORDS = "the tide project has its lead and budget in a harbour office near old river".split()
 

@@ -11,9 +11,10 @@ from torch import Tensor
 from ragcache.encode import Activations, Alone, Prefixed
 from ragcache.encode.fused import Fused
 from ragcache.errors import InvalidArgument
-from ragcache.methods import METHODS, Method
+from ragcache.method import Method
+from ragcache.methods import METHODS
+from ragcache.prompt import Prompt
 from ragcache.schedule import Reselect
-from ragcache.segments import Prompt
 from ragcache.select import RandomTokens
 
 MIDDLE = 3
@@ -46,8 +47,8 @@ def test_the_second_choice_ranks_by_keys_made_from_stored_states(set_up: Stage) 
     ours = set_up.prefill(ROW)
     prompt = ours.prompt
     candidates, fresh = set_up.selectable(prompt), set_up.fresh(prompt)
-    assert ours.passed is not None
-    scores = RandomTokens(5).scores(ours.passed)[candidates]
+    assert ours.context is not None
+    scores = RandomTokens(5).scores(ours.context)[candidates]
     count = round(0.25 * len(candidates))
     first = torch.cat([candidates[scores.argsort(descending=True)[:count]], fresh]).sort().values
     context = torch.cat([candidates, fresh])

@@ -13,31 +13,32 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedTokenizerFast
 from twin import stale_kv
 
-from ragcache.chunks import Chunk
-from ragcache.engine import Engine
-from ragcache.methods import METHODS, Method
+from ragcache.engine.engine import Engine
+from ragcache.index.chunks import Chunk
+from ragcache.method import Method
+from ragcache.methods import METHODS
 from ragcache.model.buffer import ChunkKV
-from ragcache.model.cost import Ledger, Shape
-from ragcache.model.passes import Pass
+from ragcache.model.cost import FlopCounter
+from ragcache.model.prefill_context import PrefillContext
 from ragcache.model.reader import Reader
-from ragcache.segments import Prompt, Segment
+from ragcache.prompt import Prompt, Segment
 from ragcache.select import Selector
 
 Attention = Callable[..., list[Tensor]]
 
 
 @dataclass(frozen=True)
-class Stage:
+class SelectorStage:
     """An engine over four short chunks with KV made alone, and behind the prefix."""
 
     engine: Engine
     chunks: Sequence[Chunk]
 
-    def passed(self, method: str | Method = "naive", chunks: Sequence[Chunk] | None = None) -> Pass:
+    def passed(self, method: str | Method = "naive", chunks: Sequence[Chunk] | None = None) -> PrefillContext:
         """The buffer as a method leaves it, nothing in it recomputed."""
         row = METHODS[method] if isinstance(method, str) else method
         share = None if row.recompute is None else 0.0
-        p = self.engine.prefill(QUESTION, chunks or self.chunks, method=row, recompute=share).passed
+        p = self.engine.prefill(QUESTION, chunks or self.chunks, method=row, recompute=share).context
         assert p is not None
         return p
 
@@ -76,10 +77,10 @@ def foreign(tokenizers: dict[str, PreTrainedTokenizerFast]) -> Reader:
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory, deep: Reader) -> Iterator[Stage]:
+def stage(tmp_path_factory: pytest.TempPathFactory, deep: Reader) -> Iterator[SelectorStage]:
     folder: Path = tmp_path_factory.mktemp("select")
     engine, chunks = make(folder, deep, "naive", "fusionrag")
-    yield Stage(engine, chunks)
+    yield SelectorStage(engine, chunks)
     engine.index.close()
 
 
@@ -90,7 +91,7 @@ class Given(Selector):
     values: tuple[float, ...]
     needs = ("written",)
 
-    def scores(self, p: Pass) -> Tensor:
+    def scores(self, p: PrefillContext) -> Tensor:
         return torch.tensor(self.values, dtype=torch.float32)
 
 
@@ -100,11 +101,13 @@ def given() -> Callable[[Sequence[float]], Given]:
 
 
 @pytest.fixture(scope="session")
-def bare(readers: Callable[[str], Reader]) -> Callable[..., Pass]:
+def bare(readers: Callable[[str], Reader]) -> Callable[..., PrefillContext]:
     """A pass over chunks of some lengths behind a prefix of two, without any KV in it."""
     reader = readers("llama")
 
-    def build(lengths: Sequence[int], exact: Sequence[int] = (), extras: dict[int, Tensor] | None = None) -> Pass:
+    def build(
+        lengths: Sequence[int], exact: Sequence[int] = (), extras: dict[int, Tensor] | None = None
+    ) -> PrefillContext:
         chunks = [Segment((7,) * length, "x", f"c{n}") for n, length in enumerate(lengths)]
         prompt = Prompt((Segment((5, 6), "p"), *chunks, Segment((9,), "q"), Segment((1,), "s")), len(chunks) + 1)
         shifts = extras or {}
@@ -112,7 +115,9 @@ def bare(readers: Callable[[str], Reader]) -> Callable[..., Pass]:
             n: ChunkKV((), 0, segment.token_ids, {"value_shift": shifts[n]} if n in shifts else {})
             for n, segment in enumerate(prompt.segments[:-2])
         }
-        return Pass(reader, prompt, reader.buffer(1), placed, frozenset({0, *exact}), Ledger(Shape.of(reader)))
+        return PrefillContext(
+            reader, prompt, reader.buffer(1), placed, frozenset({0, *exact}), FlopCounter(reader.dims)
+        )
 
     return build
 

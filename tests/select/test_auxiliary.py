@@ -14,10 +14,10 @@ from staged import QUESTION, TEXTS
 from ragcache.bundled import reader_path
 from ragcache.encode import Prefixed
 from ragcache.errors import InvalidArgument, PromptTooLong, UnsupportedModel
-from ragcache.methods import METHODS, Method
-from ragcache.model.cost import Shape
+from ragcache.method import Method
+from ragcache.methods import METHODS
 from ragcache.model.reader import Reader
-from ragcache.segments import CHUNK_END, Segment, Template
+from ragcache.prompt import CHUNK_END, Segment, Template
 from ragcache.select import Auxiliary, Grouped, QuestionAttention
 from ragcache.select.companion import reader_of
 from ragcache.select.rendering import rendering
@@ -109,18 +109,18 @@ def test_text_between_chunks_and_positions_of_a_layout_are_read_in_order(stage, 
 def test_what_it_computes_is_charged_as_flops_and_not_as_tokens(stage, foreign) -> None:
     for reader in (stage.engine.reader, foreign):
         p = stage.passed()
-        flops, tokens = p.ledger.flops, p.ledger.token_layers
+        flops, tokens = p.flop_counter.flops, p.flop_counter.token_layers
         begun = Auxiliary(model=reader).begin(p.prompt)
         read = Template(reader.tokenizer).prompt(
             [Template(reader.tokenizer).chunk(chunk.text, chunk.id) for chunk in stage.chunks], QUESTION
         )
         begun.scores(p)
-        expected = Shape.of(reader).forward(torch.arange(len(read) - len(read.segments[-1])), 6, logits=False)
-        assert p.ledger.flops - flops == pytest.approx(expected)
-        assert p.ledger.token_layers == tokens
-    before = p.ledger.flops
+        expected = reader.dims.forward(torch.arange(len(read) - len(read.segments[-1])), 6, logits=False)
+        assert p.flop_counter.flops - flops == pytest.approx(expected)
+        assert p.flop_counter.token_layers == tokens
+    before = p.flop_counter.flops
     Auxiliary(model=foreign, layers=(2,)).scores(p)
-    assert p.ledger.flops - before == pytest.approx(expected / 2), "three of six layers"
+    assert p.flop_counter.flops - before == pytest.approx(expected / 2), "three of six layers"
 
 
 def test_a_row_with_it_answers_and_charges_what_it_recomputes(stage, foreign) -> None:
@@ -163,11 +163,11 @@ def test_what_goes_wrong_in_the_thread_is_raised_by_scores(stage, tmp_path) -> N
     begun = Auxiliary(model=str(tmp_path / "nothing")).begin(p.prompt)
     with pytest.raises(InvalidArgument, match="cannot load the model"):
         begun.scores(p)
-    before = p.ledger.flops
+    before = p.flop_counter.flops
     short = tiny_reader("llama", max_position_embeddings=64)
     with pytest.raises(PromptTooLong, match=rf"{len(p.prompt)} tokens.*tiny-llama.*takes 64"):
         Auxiliary(model=short).begin(p.prompt).scores(p)
-    assert p.ledger.flops == before
+    assert p.flop_counter.flops == before
 
 
 def test_a_tokenizer_without_offsets_is_refused_where_tokens_must_be_matched(stage, foreign, monkeypatch) -> None:
@@ -194,7 +194,7 @@ def test_the_sibling_is_loaded_once_and_reads_the_bundled_readers_tokens() -> No
 
 
 def test_a_prompt_without_chunks_scores_nothing(stage) -> None:
-    p = stage.engine.prefill(QUESTION, [], method="naive").passed
+    p = stage.engine.prefill(QUESTION, [], method="naive").context
     assert (Auxiliary(model=stage.engine.reader).scores(p) == float("-inf")).all()
 
 

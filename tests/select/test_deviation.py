@@ -8,7 +8,8 @@ from twin import stale_kv
 
 from ragcache.encode import Fused
 from ragcache.errors import InvalidArgument
-from ragcache.methods import METHODS, Method
+from ragcache.method import Method
+from ragcache.methods import METHODS
 from ragcache.select import KeyDeviation, Product, QuestionAttention, ValueShift
 
 
@@ -80,7 +81,7 @@ def test_value_shift_needs_an_encoder_that_stores_it() -> None:
 
 
 def test_the_product_is_attention_times_shift(stage, attended) -> None:
-    p = stage.passed(Method("pass-a", Fused().before, None))
+    p = stage.passed(Method("pass-a", Fused().base_encoding, None))
     chunks = p.prompt.chunks()
     shifts = {i: torch.rand(len(p.prompt.segments[i])) for i in chunks[:-1]}
     known = torch.cat([*shifts.values()])

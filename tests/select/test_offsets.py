@@ -12,7 +12,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from ragcache.errors import UnsupportedModel
-from ragcache.segments import Template
+from ragcache.prompt import Template
 from ragcache.select.offsets import spans, spread
 
 BYTES = byte_tokenizer()

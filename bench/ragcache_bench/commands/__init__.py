@@ -1,0 +1,1 @@
+"""`ragcache bench …` and `ragcache doctor`: the commands that measure."""

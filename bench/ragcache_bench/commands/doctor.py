@@ -1,0 +1,101 @@
+"""`ragcache doctor`: can this model's chunk KV be reused, and at what price?"""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import groupby
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from ragcache_cli.options import AsJson
+from ragcache_cli.terminal import note, say, say_json, size, table
+
+if TYPE_CHECKING:
+    from ragcache.model.reader import Reader
+
+SLOWER = 1.2  # times: what is worth a word
+
+
+def doctor(
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Hub id or folder of a model, or smollm2; else the bundled one.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Probe a model's rotary layout, check reuse against stock full prefill, and measure what reuse changes.
+
+    The last line is the verdict: whether the model works with ragcache, and in how many built-in questions reuse by the
+    default changes the first token. Ends with exit code 2 and the reason if the model cannot reuse KV, with 1 if
+    recomputing everything is not full prefill; `ingest --method full` may still have it answer by full prefill.
+    """
+    from ragcache.model.loading import BUNDLED, load_reader
+
+    findings = _examined(load_reader(model or BUNDLED))
+    if as_json:
+        say_json(findings)
+    else:
+        _show(findings)
+    if not findings["full_recompute"]["passed"]:
+        note(
+            "recomputing everything does not give full prefill's logits; to have this model answer by it, run "
+            f"`ragcache ingest PATH… --model {quote(findings['model'])} --method full --index DIR` into a new index"
+        )
+        raise typer.Exit(1)
+
+
+def _examined(reader: "Reader") -> dict[str, Any]:
+    from ragcache.model.cost import gigabytes_per_1000_pages
+    from ragcache_bench.doctor import check_full_recompute, dtype_slowdown, judge, ladder, layer_groups
+
+    check, rungs = check_full_recompute(reader), ladder(reader)
+    return {
+        "model": reader.name,
+        "architecture": type(reader.model).__name__,
+        "dtype": str(reader.model.dtype).removeprefix("torch."),
+        "dtype_slowdown": dtype_slowdown(reader),
+        "device": str(reader.device),
+        "limit": reader.limit,
+        "bytes_per_token": reader.bytes_per_token,
+        "gigabytes_per_1000_pages": gigabytes_per_1000_pages(reader.bytes_per_token),
+        "free_bytes": shutil.disk_usage(Path.cwd()).free,
+        "layers": [asdict(group) for group in layer_groups(reader)],
+        "full_recompute": {**asdict(check), "passed": check.passed},
+        "ladder": [{**asdict(rung), "same_token": not rung.changed} for rung in rungs],
+        "verdict": asdict(judge(check, rungs)),
+    }
+
+
+def _show(found: dict[str, Any]) -> None:
+    say(f"{found['model']}: {found['architecture']}, {found['dtype']} on {found['device']}")
+    if (found["dtype_slowdown"] or 0) > SLOWER:
+        say(
+            f"this processor multiplies {found['dtype']} {found['dtype_slowdown']:.1f} times more slowly than float32: "
+            'RagCache.open(..., dtype="float32") reads prompts sooner, in a new index and for twice the memory'
+        )
+    say(f"prompt and answer take at most {found['limit']:,} tokens")
+    say(
+        f"KV: {found['bytes_per_token']:,} bytes a token, {found['gigabytes_per_1000_pages']:,.1f} GB per 1,000 pages "
+        f"of 500 tokens; {size(found['free_bytes'])} are free on this disk"
+    )
+    table(
+        ("layers", "rotary layout", "rotated dims", "from dim", "slowest rad/token"),
+        [(_ranges(g["layers"]), g["pairing"], g["dims"], g["offset"], g["slowest"]) for g in found["layers"]],
+    )
+    check = found["full_recompute"]
+    say(
+        f"recompute everything = full prefill: {'yes' if check['passed'] else 'NO'} (largest difference of a logit "
+        f"{check['difference']:.1e}, allowed {check['tolerance']:.1e})"
+    )
+    table(
+        ("built-in questions, answered from", "KL to full prefill, first token", "another first token"),
+        [(r["name"], f"{r['kl']:.5f}", f"{r['changed']} of {r['questions']}") for r in found["ladder"]],
+    )
+    say(found["verdict"]["words"])
+
+
+def _ranges(layers: Sequence[int]) -> str:
+    """0, 1, 2, 5 as 0-2, 5."""
+    runs = [[n for _, n in run] for _, run in groupby(enumerate(layers), key=lambda pair: pair[1] - pair[0])]
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)

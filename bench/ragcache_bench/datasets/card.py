@@ -1,0 +1,101 @@
+"""A data card: what a drawn sample really asks, before any score is read off it."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+
+from ragcache_bench.datasets.item import closed, holds
+from ragcache_bench.metrics import normalise
+from ragcache_bench.tasks.example import Example
+
+_SOUND = 0.98  # samples of extractive sets reach it
+_COMMON = 0.15
+
+
+@dataclass(frozen=True)
+class Card:
+    """Counts and shares over a sample of questions.
+
+    Attributes
+    ----------
+    n : int
+        Questions.
+    closed : float
+        Share whose answer is yes or no, which no text needs to contain.
+    answerable : float or None
+        Share of the others whose chunks contain an accepted answer, both normalised as in scoring. None if there are
+        no others.
+    gold : float
+        Share whose needed chunks are known.
+    chunks, words : float
+        Mean chunks, and mean words of all of them together, per question.
+    repeated : int
+        Questions asked before in the sample.
+    majority : float
+        Exact match of always giving the most frequent answer.
+    missing : tuple of str
+        Ids of the questions whose answer stands in none of their chunks.
+    """
+
+    n: int
+    closed: float
+    answerable: float | None
+    gold: float
+    chunks: float
+    words: float
+    repeated: int
+    majority: float
+    missing: tuple[str, ...]
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What keeps scores on the sample from meaning what they seem to, one sentence each."""
+        asked, unknown = round(self.n * (1 - self.closed)), round(self.n * (1 - self.gold))
+        found = {
+            f"the answer stands in the chunks of only {asked - len(self.missing)} of {asked} questions; "
+            "report scores on those": self.answerable is not None and self.answerable < _SOUND,
+            f"{self.repeated} of {self.n} questions are asked more than once": self.repeated > 0,
+            f"the needed chunks of {unknown} of {self.n} questions are not known": unknown > 0,
+            f"one answer is right for {self.majority:.0%} of the questions": self.majority >= _COMMON,
+        }
+        return tuple(text for text, true in found.items() if true)
+
+    def __str__(self) -> str:
+        """Show counts and warnings in a few lines."""
+        shown = {key: value for key, value in asdict(self).items() if key != "missing"}
+        line = ", ".join(f"{key} {_short(value)}" for key, value in shown.items())
+        return "\n".join([line, *(f"- {text}" for text in self.warnings)])
+
+
+def card(examples: Sequence[Example]) -> Card:
+    """Describe a sample; at least one example."""
+    n = len(examples)
+    asked = [example for example in examples if not closed(example.answers)]
+    missing = tuple(example.id for example in asked if not answerable(example))
+    counts = Counter(answer for example in examples for answer in {normalise(one) for one in example.answers})
+    return Card(
+        n=n,
+        closed=1 - len(asked) / n,
+        answerable=1 - len(missing) / len(asked) if asked else None,
+        gold=sum(bool(example.gold) for example in examples) / n,
+        chunks=sum(len(example.chunks) for example in examples) / n,
+        words=sum(len(text.split()) for example in examples for text in example.chunks) / n,
+        repeated=n - len({(normalise(example.question), _evidence(example)) for example in examples}),
+        majority=max(counts.values()) / n,
+        missing=missing,
+    )
+
+
+def answerable(example: Example) -> bool:
+    """Whether the question is a yes-no question, or one of its chunks contains an accepted answer."""
+    return closed(example.answers) or holds("\n".join(example.chunks), example.answers)
+
+
+def _evidence(example: Example) -> frozenset[str]:
+    """What tells two questions of the same words apart; company and order do not."""
+    return frozenset(example.chunks[i] for i in example.gold) or frozenset(example.chunks)
+
+
+def _short(value: object) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,106 @@
+"""The table of public sets: how each is read, and what may be done with its passages."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ragcache.errors import InvalidArgument
+from ragcache_bench.datasets import formats, texts
+from ragcache_bench.datasets.files import Node, content, records
+from ragcache_bench.datasets.item import Item
+
+Read = Callable[..., Iterator[Item]]  # of a path, and of a size where chunks are made here
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A public set.
+
+    Attributes
+    ----------
+    read : callable
+        Yields a file's questions, given its path (and `size`, where there is one).
+    chunks : int or None
+        Chunks per question unless asked otherwise; None keeps all.
+    independent : bool
+        Passages stand for themselves: they are shuffled, and other questions' passages make up the number. Otherwise
+        they keep their order and company.
+    size : int or None
+        How large a chunk is, in `unit`; None where the file's passages stay whole.
+    unit : str
+        What `size` counts.
+    files : str
+        Glob of the files that make up a folder of tasks; empty where a set is one file.
+    task : callable
+        A file's task, within a set that has several.
+    """
+
+    read: Read
+    chunks: int | None = 8
+    independent: bool = True
+    size: int | None = None
+    unit: str = ""
+    files: str = ""
+    task: Callable[[Path], str] = lambda path: path.name.partition(".")[0]
+
+    def items(self, path: Path, size: int | None = None) -> Iterator[Item]:
+        """Yield a file's questions, with chunks of another `size` where one is given."""
+        if self.size is None:
+            return self.read(path)
+        return self.read(path, self.size if size is None else size)
+
+
+def find(name: str) -> Dataset:
+    """Return the row of a set, or of one of its tasks ("babi-15").
+
+    Raises
+    ------
+    InvalidArgument
+        If there is no such set.
+    """
+    for key, row in DATASETS.items():
+        if name == key or (row.files and name.startswith(f"{key}-")):
+            return row
+    raise InvalidArgument(f"{name!r} is no public set; name one of {', '.join(DATASETS)}, as in xquad:xquad.en.json")
+
+
+def _each(item: Callable[..., Item | None]) -> Read:
+    """Read records one by one; what has no name gets its number."""
+
+    def read(path: Path, *size: int) -> Iterator[Item]:
+        for number, row in enumerate(records(path), 1):
+            found = item(row, *size)
+            if found:
+                yield found if found.id else replace(found, id=str(number))
+
+    return read
+
+
+def _samples(item: Callable[[Node], Item | None]) -> Read:
+    """Read a set's own format, or samples of it in IRCoT's or CacheBlend's."""
+    official = _each(lambda row: formats.retrieved(row) if "ctxs" in row else item(row))
+    return lambda path: texts.ircot(path) if content(path).lstrip().startswith(texts.START) else official(path)
+
+
+def _babi_task(path: Path) -> str:
+    return path.name.removeprefix("qa").partition("_")[0]
+
+
+def _ruler_task(path: Path) -> str:
+    return path.parent.name if path.stem in ("validation", "test", "train") else path.name.partition(".")[0]
+
+
+DATASETS: dict[str, Dataset] = {
+    "squad": Dataset(formats.squad, 5),
+    "xquad": Dataset(formats.squad, 5),
+    "hotpotqa": Dataset(_samples(formats.hotpot)),
+    "2wiki": Dataset(_samples(formats.hotpot)),
+    "musique": Dataset(_samples(formats.musique)),
+    "nq-open": Dataset(_each(formats.retrieved)),
+    "triviaqa": Dataset(_each(formats.retrieved)),
+    "kv-retrieval": Dataset(_each(formats.pairs), 4, independent=False, size=5, unit="pairs"),
+    "babi": Dataset(texts.babi, None, False, 2, "sentences", "qa*_*.txt*", _babi_task),
+    "ruler": Dataset(_each(formats.ruler), None, False, 120, "words", "**/*.jsonl*", _ruler_task),
+    "longbench": Dataset(_each(formats.longbench), None, False, 120, "words", "*.jsonl*"),
+}
+"""Public sets by name."""

@@ -1,0 +1,112 @@
+"""Every contender answers every question, in this process or in several, and each answer is kept."""
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+
+from ragcache.model.decode import Sampling
+from ragcache.model.reader import Reader
+from ragcache.report import Progress, ignore_progress
+from ragcache.retrieve import Embedder
+from ragcache_bench.asking import Asked, Job, work
+from ragcache_bench.contenders import Contender, in_turn
+from ragcache_bench.fused_neighbours import Kind
+from ragcache_bench.records import Journal, Record, digest
+from ragcache_bench.tasks import Example
+from ragcache_bench.workers import Workers
+
+Tasks = Mapping[str, Sequence[Example]]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A reader, how it is asked, and where what comes out is kept; a run that was interrupted resumes.
+
+    Attributes
+    ----------
+    reader : Reader
+        Who answers.
+    journal : Journal
+        What there is already is not asked again.
+    sampling : Sampling
+        Greedy, with the most tokens of an answer.
+    embedder : Embedder
+        Finds similar chunks.
+    workers : Workers or None
+        Several processes that answer; this one where it is None.
+    progress : callable
+        Called after each step.
+    together : bool
+        Whether a question's contenders answer at once; nothing is timed then.
+    """
+
+    reader: Reader
+    journal: Journal
+    sampling: Sampling = field(default_factory=lambda: Sampling(max_new_tokens=40))
+    embedder: Embedder = field(default_factory=Embedder)
+    workers: Workers | None = None
+    progress: Progress = ignore_progress
+    together: bool = False
+
+    def answers(self, tasks: Tasks, field: Sequence[Contender], company: Kind = "similar") -> list[Record]:
+        """Answer every question with every contender.
+
+        The chunks of a task's questions go into one temporary index, each encoded once per encoding; a fused chunk's
+        neighbours come from that whole pool, not from its own question's chunks. The contenders take turns on each
+        question, in rotating order, so that whatever else the machine does hits all of them alike; the seeds of random
+        selection take turns over the questions.
+
+        Parameters
+        ----------
+        tasks : mapping of str to sequence of Example
+            Questions by task.
+        field : sequence of Contender
+            Who takes part.
+        company : str
+            Which neighbours a fused chunk has, one of `ragcache_bench.fused_neighbours.KINDS`.
+
+        Returns
+        -------
+        list of Record
+            One per task, question and contender, the seeds of one counting once.
+
+        Raises
+        ------
+        PromptTooLong
+            If a question's chunks do not fit the reader.
+        """
+        plans = {name: self._plan(examples, field, company) for name, examples in tasks.items()}
+        jobs = [self._job(name, tasks[name], plan, company) for name, plan in plans.items()]
+        total = sum(len(plan) for plan in plans.values())
+        done = total - sum(len(job.questions) for job in jobs)
+        self.progress("questions", done, total)
+        left = [job for job in jobs if job.questions]
+        with closing(self._answered(left)) as answered:  # an interrupt ends other processes at once
+            for more, records in enumerate(answered, done + 1):
+                self.journal.add(records)
+                self.progress("questions", more, total)
+        return [self.journal.known[key] for plan in plans.values() for asked in plan for key, _ in asked.turns]
+
+    def _plan(self, examples: Sequence[Example], field: Sequence[Contender], company: Kind) -> list[Asked]:
+        """Who answers which question under which key."""
+        pool = digest(*(text for example in examples for text in example.chunks))
+        about = (self.reader.fingerprint, self.embedder.name, company, pool, repr(self.sampling))
+        plan = []
+        for number, example in enumerate(examples):
+            asked = digest(*about, repr(example))
+            plan.append(Asked(example, tuple((digest(asked, repr(who)), who) for who in in_turn(field, number))))
+        return plan
+
+    def _job(self, task: str, examples: Sequence[Example], plan: Sequence[Asked], company: Kind) -> Job:
+        """What of a plan is not known yet."""
+        known = self.journal.known
+        left = (Asked(one.example, tuple(turn for turn in one.turns if turn[0] not in known)) for one in plan)
+        asked = tuple(one for one in left if one.turns)
+        return Job(task, tuple(examples), asked, self.sampling, company, self.together)
+
+    def _answered(self, jobs: Sequence[Job]) -> Generator[list[Record]]:
+        if self.workers is not None:
+            yield from self.workers.records(jobs, self.embedder.name, self.progress)
+            return
+        for job in jobs:
+            yield from work(job, self.reader, self.embedder, self.progress)

@@ -1,0 +1,205 @@
+"""From answers to the table: a row per task, method and budget, paired with full prefill question by question."""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, median
+from typing import Any, TypeVar
+
+from ragcache_bench.metrics import Interval, agrees, bootstrap, bootstrap_ratio, wilson
+from ragcache_bench.records import Record
+from ragcache_bench.references import TRUE_DEVIATION
+
+K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one method did at one budget on one task.
+
+    Attributes
+    ----------
+    task, method : str
+        "chance" is the score of guessing, where the task states one.
+    recompute : float or None
+        Nominal share; None for rows with a fixed cost.
+    charged : float or None
+        Mean share of selectable tokens computed fresh; None where nothing is reused inexactly.
+    charged_flops : float or None
+        Mean FLOPs before the first token over those of full prefill.
+    n : int
+        Questions; where several seeds answer one, they are averaged.
+    score, f1 : float
+        Exact match and token F1, in [0, 1].
+    adjusted, adjusted_low, adjusted_high : float or None
+        Exact match on the questions that full prefill gets right (the study 2603.20218), with its 95 % interval; None
+        where it gets none.
+    delta, ci_low, ci_high : float or None
+        Exact match minus full prefill's, with its 95 % paired bootstrap interval.
+    recovered, recovered_low, recovered_high : float or None
+        (score - naive) / (full - naive), FusionRAG (2601.12904), with the 95 % bootstrap interval of that ratio; None
+        where the interval of naive - full holds 0.
+    retention : float or None
+        Score over full prefill's.
+    agreement, agreement_low, agreement_high : float or None
+        Share of questions with full prefill's own answer, right or wrong, with Wilson's 95 % interval.
+    ttft_ratio : float or None
+        Full prefill's median time to first token over this one's, in the same run; above 1 is faster. None for
+        `true-deviation`, which runs a full prefill of its own.
+    kl : float or None
+        Mean KL(full || this) of the first token's distribution, nats.
+    ttft_ms : float or None
+        Median time to the first token.
+    gap : int or None
+        In rows by gap, the chunks between header and fact; None in all others.
+    """
+
+    task: str
+    method: str
+    recompute: float | None
+    charged: float | None
+    charged_flops: float | None
+    n: int
+    score: float
+    f1: float | None = None
+    adjusted: float | None = None
+    delta: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    recovered: float | None = None
+    retention: float | None = None
+    agreement: float | None = None
+    ttft_ratio: float | None = None
+    kl: float | None = None
+    ttft_ms: float | None = None
+    gap: int | None = None
+    adjusted_low: float | None = None
+    adjusted_high: float | None = None
+    recovered_low: float | None = None
+    recovered_high: float | None = None
+    agreement_low: float | None = None
+    agreement_high: float | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a benchmark wrote: a row per task and contender, the run's meta, tasks pooled, and rows by distance."""
+
+    rows: Sequence[Row]
+    about: Mapping[str, Any]
+    pooled: Sequence[Row] = ()
+    gaps: Sequence[Row] = ()
+
+
+def tabulate(records: Sequence[Record], chance: Mapping[str, float] | None = None) -> list[Row]:
+    """Summarise a run that has the row `full` on every task.
+
+    Parameters
+    ----------
+    records : sequence of Record
+        From `ragcache_bench.runs.Bench.answers`.
+    chance : mapping of str to float, optional
+        The score of guessing, by task.
+    """
+    rows: list[Row] = []
+    for task, of_task in _grouped(records, lambda record: record.task):
+        rows += _rows(of_task)
+        if chance and task in chance:
+            rows.append(Row(task, "chance", None, None, None, 0, chance[task]))
+    return rows
+
+
+def by_gap(records: Sequence[Record]) -> list[Row]:
+    """The same for the tasks that know how far a fact stands from what it needs: a block of rows for each distance."""
+    known = [record for record in records if record.gap is not None]
+    rank = {name: number for number, (name, _) in enumerate(_grouped(records, _contender))}
+    groups = _grouped(known, lambda record: (record.task, record.gap))
+    tasks = {task: number for number, task in enumerate(dict.fromkeys(record.task for record in known))}
+    rows = [replace(row, gap=gap) for (_, gap), group in groups for row in _rows(group)]
+    return sorted(rows, key=lambda row: (tasks[row.task], row.gap, rank[row.method, row.recompute]))
+
+
+def _contender(record: Record) -> tuple[str, float | None]:
+    return record.method, record.recompute
+
+
+def _rows(records: Sequence[Record]) -> list[Row]:
+    groups = [group for _, group in _grouped(records, _contender)]
+    full = next(group for group in groups if group[0].method == "full")
+    naive = next((group for group in groups if group[0].method == "naive"), None)
+    return [_summary(group, full, naive) for group in groups]
+
+
+def _summary(group: Sequence[Record], full: Sequence[Record], naive: Sequence[Record] | None) -> Row:
+    by_id = {record.id: record for record in full}
+    ours, reference = _scores(group), _scores(full)
+    gap = bootstrap(_paired(ours, reference))
+    score, top = fmean(ours.values()), fmean(reference.values())
+    adjusted = _adjusted(ours, reference)
+    recovered = _recovered(ours, _scores(naive), reference) if naive else None
+    agreement = wilson(fmean(agrees(record.answer, by_id[record.id].answer) for record in group), len(ours))
+    charged = [record.charged for record in group if record.charged is not None]
+    kl = [record.kl for record in group if record.kl is not None]
+    # The time of an oracle is nobody's.
+    ttft = None if group[0].method == TRUE_DEVIATION.name else _ttft(group)
+    return Row(
+        task=group[0].task,
+        method=group[0].method,
+        recompute=group[0].recompute,
+        charged=fmean(charged) if charged else None,
+        charged_flops=fmean(record.charged_flops for record in group),
+        n=len(ours),
+        score=score,
+        f1=fmean(record.f1 for record in group),
+        **_spread("adjusted", adjusted),
+        delta=gap.mean,
+        ci_low=gap.low,
+        ci_high=gap.high,
+        **_spread("recovered", recovered),
+        retention=score / top if top else None,
+        **_spread("agreement", agreement),
+        ttft_ratio=whole / ttft if ttft and (whole := _ttft(full)) else None,
+        ttft_ms=ttft,
+        kl=fmean(kl) if kl else None,
+    )
+
+
+def _adjusted(ours: Mapping[str, float], reference: Mapping[str, float]) -> Interval | None:
+    right = [ours[name] for name, em in reference.items() if em == 1]
+    return bootstrap(right) if right else None
+
+
+def _recovered(
+    ours: Mapping[str, float], least: Mapping[str, float], reference: Mapping[str, float]
+) -> Interval | None:
+    """Within the noise of full - naive there is nothing to recover, and the ratio is anything."""
+    lost = _paired(reference, least)
+    return bootstrap_ratio(_paired(ours, least), lost) if bootstrap(lost).low > 0 else None
+
+
+def _spread(name: str, found: Interval | None) -> dict[str, Any]:
+    if found is None:
+        return {}
+    return {name: found.mean, f"{name}_low": found.low, f"{name}_high": found.high}
+
+
+def _scores(group: Sequence[Record]) -> dict[str, float]:
+    """Exact match by question, averaged over seeds."""
+    return {name: fmean(record.em for record in same) for name, same in _grouped(group, lambda record: record.id)}
+
+
+def _ttft(group: Sequence[Record]) -> float | None:
+    """Median milliseconds to the first token; None where some were not timed."""
+    taken = [record.ttft_ms for record in group if record.ttft_ms is not None]
+    return median(taken) if len(taken) == len(group) > 0 else None
+
+
+def _paired(ours: Mapping[str, float], reference: Mapping[str, float]) -> list[float]:
+    return [ours[name] - reference[name] for name in ours]
+
+
+def _grouped(records: Iterable[Record], key: Callable[[Record], K]) -> list[tuple[K, list[Record]]]:
+    """Records that share a key, in order of first appearance."""
+    groups: dict[K, list[Record]] = {}
+    for record in records:
+        groups.setdefault(key(record), []).append(record)
+    return list(groups.items())

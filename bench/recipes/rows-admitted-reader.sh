@@ -1,0 +1,5 @@
+# Every row of the table, with more questions, on the tasks that need other chunks.
+ragcache bench sweep --admission docs/benchmarks/admission-reader.json \
+    --methods full,prefix,naive,random,epic,link0,ape,sel,cacheblend,cacheblend-v,cacheblend-gradual,droidspeak,psr,cacheclip,prophetkv,infoflow,fusionrag,psr-fused,in-document \
+    --tasks sections,pronouns,labels,units --budgets 0,0.05,0.15 --n 60 --seed 7 --workers 2 \
+    --out docs/benchmarks/rows-admitted-reader.json

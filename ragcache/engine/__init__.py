@@ -1,0 +1,1 @@
+"""One answer: a request, its chunks' KV loaded, some tokens recomputed, and the text that comes out."""

@@ -1,0 +1,56 @@
+"""Messages of a conversation, and a question over chunks as one."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ragcache.index.chunks import Chunk
+from ragcache.prompt import BEFORE_CHUNKS, BEFORE_QUESTION, CHUNK_END, SYSTEM
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message of a conversation.
+
+    Attributes
+    ----------
+    role : str
+        Who speaks: "system", "user" or "assistant", as the model's chat template calls them.
+    content : str or tuple of (str or Chunk)
+        What is said: text, or text and chunks that the caller knows to be chunks, one after the other.
+    """
+
+    role: str
+    content: str | tuple[str | Chunk, ...]
+
+    @property
+    def text(self) -> str:
+        """What is said, chunks and all."""
+        parts = (part if isinstance(part, str) else part.text for part in contents(self))
+        return "".join(parts)
+
+
+def build_chat(
+    question: str, chunks: Sequence[Chunk], history: Sequence[Message], system: str = SYSTEM
+) -> list[Message]:
+    """A question over chunks in the built-in template, behind earlier turns, whose system message stays theirs."""
+    first = [] if history and history[0].role == "system" else [Message("system", system)]
+    notes = [part for chunk in chunks for part in (chunk, CHUNK_END)]
+    return merge_messages(
+        [*first, *history, Message("user", (BEFORE_CHUNKS, *notes, BEFORE_QUESTION + question.strip()))]
+    )
+
+
+def merge_messages(messages: Iterable[Message]) -> list[Message]:
+    """The same, with neighbours of one role as one message: many chat templates take no two in a row."""
+    turns: list[Message] = []
+    for message in messages:
+        if turns and turns[-1].role == message.role:
+            said = (*contents(turns.pop()), "\n\n", *contents(message))
+            message = Message(message.role, said)
+        turns.append(message)
+    return turns
+
+
+def contents(message: Message) -> tuple[str | Chunk, ...]:
+    """What a message says, part by part."""
+    return (message.content,) if isinstance(message.content, str) else message.content

@@ -1,0 +1,219 @@
+"""Request: one answer to be made, with all that can be decided about it before the model is run."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Self
+
+from ragcache.engine.break_even import BreakEven
+from ragcache.engine.chat import Message, build_chat
+from ragcache.engine.clock import Clock
+from ragcache.engine.load import SharedContexts
+from ragcache.engine.parsed_prompt import ParsedPrompt
+from ragcache.engine.prompt_parser import PromptParser
+from ragcache.index.chunks import Chunk
+from ragcache.index.index import Index
+from ragcache.index.settings import check_encoding
+from ragcache.method import Method
+from ragcache.methods import DEFAULT_METHOD, find_method
+from ragcache.model.decode import Sampling
+from ragcache.prompt import Template, check_question
+
+#: A row of the method table by its name, or a row.
+AnyMethod = str | Method
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """One answer to be made.
+
+    Attributes
+    ----------
+    question : str
+        The user's words.
+    chunks : tuple of Chunk
+        In the order given.
+    frame : Template or ParsedPrompt
+        Arranges them as a prompt: the built-in template, or a prompt that somebody else wrote.
+    method : Method
+        The row of the method table that answers.
+    ratio : float
+        Share of the reused tokens to recompute.
+    sampling : Sampling
+        How tokens are chosen, and how many at the most.
+    clock : Clock
+        Runs since the request began.
+    drafts : sequence of sequence of int
+        Token ids of answers that may well come.
+    notes : tuple of str
+        What is worth saying in the answer's report.
+    shared : SharedContexts or None
+        Contexts that several questions are asked over at once.
+    """
+
+    question: str
+    chunks: tuple[Chunk, ...]
+    frame: Template | ParsedPrompt
+    method: Method
+    ratio: float
+    sampling: Sampling
+    clock: Clock
+    drafts: Sequence[Sequence[int]] = ()
+    notes: tuple[str, ...] = ()
+    shared: SharedContexts | None = None
+
+    def repeated(self, *, full: bool = False) -> Self:
+        """The same once more, on a clock of its own, its chunks found already; by full prefill if asked for."""
+        again = replace(self, clock=self.clock.restarted())
+        return replace(again, method=find_method("full"), ratio=0.0) if full else again
+
+
+@dataclass(frozen=True)
+class RequestOptions:
+    """How a request is to be answered, as far as the caller says.
+
+    Attributes
+    ----------
+    method : str or Method, optional
+        A row of the table, or one's own; the engine's by default.
+    recompute : float, optional
+        Share of the reused tokens to recompute, in [0, 1]; the row's default otherwise.
+    sampling : Sampling, optional
+        Greedy by default.
+    drafts : sequence of sequence of int
+        Token ids of answers that may well come.
+    clock : Clock, optional
+        Begun already, say in front of retrieval.
+    shared : SharedContexts, optional
+        Contexts are taken from there, and left there for the next question over them.
+    at_once : bool
+        Whether it is one of several that are answered at once: they gain more by what they share than by full prefill
+        of a few, so break-even is not looked at.
+    make_missing : bool
+        Whether KV of an encoding that the index lacks altogether is made, for this once.
+    checked : bool
+        Whether it was looked already that the index has the method's encoding.
+    """
+
+    method: AnyMethod | None = None
+    recompute: float | None = None
+    sampling: Sampling | None = None
+    drafts: Sequence[Sequence[int]] = ()
+    clock: Clock | None = None
+    shared: SharedContexts | None = None
+    at_once: bool = False
+    make_missing: bool = False
+    checked: bool = False
+
+
+class RequestBuilder:
+    """Makes requests over the chunks of an index.
+
+    Parameters
+    ----------
+    index : Index
+        Whose chunks are found in prompts, and whose KV is loaded.
+    method : str or Method, optional
+        The row that answers where none is named; the table's default otherwise.
+    """
+
+    def __init__(self, index: Index, method: AnyMethod | None = None) -> None:
+        self._index = index
+        self.method = find_method(method or DEFAULT_METHOD)
+        self.parser = PromptParser(index)
+
+    def from_question(
+        self,
+        question: str,
+        chunks: Sequence[Chunk | str],
+        options: RequestOptions | None = None,
+        history: Sequence[Message] = (),
+    ) -> Request:
+        """A question over chunks, in the built-in template; behind earlier turns it goes through the chat template.
+
+        Raises
+        ------
+        InvalidArgument, MissingEncoding
+            As `Engine.answer`.
+        """
+        check_question(question)
+        options = options or RequestOptions()
+        options = replace(options, clock=options.clock or Clock(self._index.reader.device))
+        known = self.resolve_chunks(chunks)
+        if not history:
+            return self._build(question, known, self._index.template, options)
+        chat = build_chat(question, known, history, self._index.template.system)
+        return self.from_prompt(chat, options, question=question)
+
+    def from_prompt(
+        self, prompt: str | Sequence[Message], options: RequestOptions | None = None, *, question: str = ""
+    ) -> Request:
+        """A prompt that somebody else wrote, with the index's chunks found in it.
+
+        It answers the question named, or else whatever its last words are.
+
+        Raises
+        ------
+        InvalidArgument, MissingEncoding, UnsupportedModel
+            As `Engine.complete`.
+        """
+        options = options or RequestOptions()
+        if not (options.make_missing or options.checked):
+            self.check_encoding(options.method or self.method)
+        clock = options.clock or Clock(self._index.reader.device)
+        with clock.stage("match", waits=False):
+            parsed = self.parser.parse(prompt)
+        return self._build(
+            question or parsed.question, parsed.chunks, parsed, replace(options, clock=clock, checked=True)
+        )
+
+    def from_pairs(
+        self, pairs: Sequence[tuple[str, Sequence[Chunk | str]]], options: RequestOptions | None = None
+    ) -> list[Callable[[], Request]]:
+        """What builds the request of each question and its chunks, when its turn comes.
+
+        Questions over the same chunks in the same order share a context.
+        """
+        options = replace(options or RequestOptions(), at_once=True, clock=None)
+        shared: SharedContexts = {}
+        known = [(question, self.resolve_chunks(chunks)) for question, chunks in pairs]
+        often = Counter(tuple(chunk.id for chunk in chunks) for _, chunks in known)
+
+        def build(question: str, chunks: Sequence[Chunk]) -> Request:
+            common = often[tuple(chunk.id for chunk in chunks)] > 1
+            return self.from_question(question, chunks, replace(options, shared=shared) if common else options)
+
+        return [partial(build, *pair) for pair in known]
+
+    def resolve_chunks(self, chunks: Sequence[Chunk | str]) -> list[Chunk]:
+        """Chunks as they are; plain text as chunks that were never ingested."""
+        return [self._index.uncached_chunk(chunk) if isinstance(chunk, str) else chunk for chunk in chunks]
+
+    def check_encoding(self, method: AnyMethod) -> None:
+        """Refuse a method whose encoding the index lacks altogether, as `Engine.check_encoding`."""
+        check_encoding(self._index.catalog, self._index.path, find_method(method))
+
+    def _build(
+        self, question: str, chunks: Sequence[Chunk], frame: Template | ParsedPrompt, options: RequestOptions
+    ) -> Request:
+        row, notes = self._choose(options, chunks)
+        ratio = row.budget(options.recompute)
+        if not (options.make_missing or options.checked) and any(chunk.source for chunk in chunks):
+            self.check_encoding(row)  # of others there is no KV anyway
+        said = (*notes, *filter(None, [self._index.reader.refused]), *self.parser.notes(frame, chunks))
+        clock, sampling = options.clock or Clock(self._index.reader.device), options.sampling or Sampling()
+        return Request(
+            question, tuple(chunks), frame, row, ratio, sampling, clock, options.drafts, said, options.shared
+        )
+
+    def _choose(self, options: RequestOptions, chunks: Sequence[Chunk]) -> tuple[Method, tuple[str, ...]]:
+        """The method that answers: where none is named, full prefill, with a note, if it was measured to be sooner."""
+        row = find_method(options.method or self.method)
+        named = options.method is not None or options.recompute is not None
+        if options.at_once or named or not chunks:
+            return row, ()
+        known, context = BreakEven.of(self._index, self.method), sum(len(chunk.segment) for chunk in chunks)
+        if known is None or context > known.tokens:
+            return row, ()
+        return find_method("full"), (known.note(context),)

@@ -1,0 +1,112 @@
+"""Decode: an answer being written behind a prefilled prompt, token by token."""
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from torch import Tensor
+
+from ragcache.engine.answer import Answer, Source
+from ragcache.engine.prefill import Prefilled
+from ragcache.engine.request import Request
+from ragcache.model import notice
+from ragcache.model.decode import decode, pieces
+from ragcache.model.reader import Reader
+from ragcache.prompt import Prompt
+from ragcache.report import CacheReport
+
+
+class Stream:
+    """An answer being written: iterate for its pieces, then read `answer`.
+
+    Attributes
+    ----------
+    sampling : Sampling
+        How its tokens are chosen.
+    refused : bool
+        Whether the pieces say that the model cannot read the text, instead of an answer.
+    report : CacheReport
+        What the answer is made from; complete before its first piece.
+    """
+
+    def __init__(self, reader: Reader, request: Request, prefilled: Prefilled) -> None:
+        self._reader = reader
+        self._request = request
+        self.sampling = request.sampling
+        self._prefilled = prefilled
+        self._text: list[str] = []
+        self._ids: list[int] = []
+        texts = (request.question, "".join(chunk.text for chunk in request.chunks))
+        self.refused = not notice.can_read(reader, texts)
+        said = (notice.TEST_MODEL,) if notice.is_test_model(reader) and not self.refused else ()
+        self.report: CacheReport = replace(prefilled.report, notes=(*prefilled.report.notes, *said))
+        self._pieces = self._refuse() if self.refused else self._decode()  # one decode, however often it is iterated
+
+    def __iter__(self) -> Iterator[str]:
+        return self._pieces
+
+    def _refuse(self) -> Iterator[str]:
+        self._text.append(notice.UNREADABLE)
+        yield notice.UNREADABLE
+
+    def _decode(self) -> Iterator[str]:
+        reader, ready, sampling = self._reader, self._prefilled, self.sampling
+        said, logits = self._verify_drafts()
+        rest = replace(sampling, max_new_tokens=sampling.max_new_tokens - len(said))
+        tokens = decode(ready.step, logits, [*ready.prompt.token_ids, *said], rest, reader.stop_ids)
+        for piece in pieces(itertools.chain(said, tokens), reader.tokenizer, sampling.stop, self._ids):
+            self._text.append(piece)
+            yield piece
+        self._request.clock.note_end()
+
+    def _verify_drafts(self) -> tuple[Sequence[int], Tensor]:
+        """What greedy decoding says of drafts, each taken where it says all that was said so far, and the logits."""
+        ready, sampling = self._prefilled, self.sampling
+        said: tuple[int, ...] = ()
+        logits = ready.logits
+        if ready.verify_draft is None or sampling.temperature or sampling.repetition_penalty != 1:
+            return said, logits
+        drafts = [tuple(draft[: sampling.max_new_tokens - 1]) for draft in self._request.drafts]
+        while True:
+            begun = (*said, int(logits.argmax()))
+            draft = next((one for one in drafts if one[: len(begun)] == begun), None)
+            if draft is None:
+                return said, logits
+            count, logits = ready.verify_draft(draft[len(said) :])
+            said = draft[: len(said) + count]
+
+    @property
+    def prompt(self) -> Prompt:
+        """What is answered."""
+        return self._prefilled.prompt
+
+    @property
+    def logits(self) -> Tensor:
+        """Of the first token, (vocabulary,) fp32."""
+        return self._prefilled.logits
+
+    @property
+    def answer(self) -> Answer:
+        """The whole answer; reads the rest of the stream first."""
+        for _ in self:
+            pass
+        question = self._request.question
+        return Answer(
+            text="".join(self._text).strip(),
+            question=question,
+            model=self._reader.name,
+            sources=tuple(Source.of(chunk, question) for chunk in self._request.chunks),
+            report=self.report,
+            token_ids=tuple(self._ids),
+            refused=self.refused,
+        )
+
+
+def strip_leading_space(stream: Iterable[str]) -> Iterator[str]:
+    """An answer's pieces without the white space that models like to begin with, none of them empty."""
+    begun = False
+    for piece in stream:
+        text = piece if begun else piece.lstrip()
+        begun = begun or bool(text)
+        if text:
+            yield text

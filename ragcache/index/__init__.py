@@ -1,0 +1,1 @@
+"""Documents, their chunks, and what is stored of them: ingestion, life cycle, settings."""

@@ -1,0 +1,73 @@
+"""What an index hands out: a chunk, and what it had for one; and how it names them."""
+
+import hashlib
+from dataclasses import dataclass
+
+from ragcache.model.buffer import ChunkKV
+from ragcache.prompt import Segment
+from ragcache.retrieve.places import Mark, mark_at, marks_within
+from ragcache.store import CALLED, ChunkRow, DocumentRow
+
+_NAMELESS = "loose-"  # stands in catalogues: never to be changed
+MARKS = "marks"  # in a document's metadata: where its pages and headings begin, as lists of `Mark`'s fields
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A chunk as an answer uses it: where it comes from, its tokens, and how similar it is to the question."""
+
+    id: str
+    source: str
+    text: str
+    segment: Segment
+    score: float | None = None
+    marks: tuple[Mark, ...] = ()
+
+    @property
+    def place(self) -> dict[str, int | str]:
+        """Where it begins: `page`, from 1, and `heading`, each only where the document has one."""
+        mark = mark_at(self.marks, 0)
+        page = {} if mark.page is None else {"page": mark.page}
+        return {**page, "heading": mark.heading} if mark.heading else {**page}
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """What the index had for a chunk: its KV, or the reason for having none."""
+
+    kv: ChunkKV | None
+    key: str
+    reason: str
+    left: str = ""
+    exact: bool = False
+
+
+def chunk_of(row: ChunkRow, document: DocumentRow) -> Chunk:
+    """The chunk of a row."""
+    source = document.metadata.get(CALLED) or document.source
+    marks = marks_within(document.metadata.get(MARKS, ()), row.start, row.end)
+    return Chunk(row.id, source, row.text, Segment(row.token_ids, row.text, row.id), marks=marks)
+
+
+def document_id(source: str) -> str:
+    """The id of the document from a source."""
+    return _digest(source)[:16]
+
+
+def chunk_id(document: str, text: str, nth: int = 0) -> str:
+    """The id of a document's `nth` chunk with this text."""
+    return f"{document}-{_digest(text)[:12]}-{nth}"
+
+
+def text_id(text: str) -> str:
+    """The name of a text that has none of its own."""
+    return f"{_NAMELESS}{_digest(text)[:12]}"
+
+
+def is_text_id(name: str) -> bool:
+    """Whether a name was made from a text."""
+    return name.startswith(_NAMELESS)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,246 @@
+"""Which documents an index knows, and how they are forgotten; no model is needed for either."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+from shlex import quote
+
+from ragcache.errors import NoDocuments
+from ragcache.index.settings import no_index
+from ragcache.store import (
+    CALLED,
+    COLLECTION,
+    PREFIX,
+    Catalog,
+    Entries,
+    Forgotten,
+    LocalStore,
+    kv_key,
+    load_or_create_secret,
+    locks_of,
+)
+from ragcache.store.forgotten import LISTED
+
+_MAGIC = re.compile(r"[*?\[]")
+_LISTING = """
+    SELECT documents.id, source, json_extract(metadata, ?), json_extract(metadata, ?),
+        COALESCE(added, (SELECT MIN(created) FROM encodings JOIN chunks ON id = chunk WHERE document = documents.id)),
+        (SELECT COUNT(*) FROM chunks WHERE document = documents.id),
+        (SELECT COALESCE(SUM(length(token_ids)) / 4, 0) FROM chunks WHERE document = documents.id),
+        (SELECT COALESCE(SUM(nbytes), 0) FROM (
+            SELECT DISTINCT key, nbytes FROM encodings JOIN chunks ON id = chunk WHERE document = documents.id))
+    FROM documents ORDER BY source"""
+
+
+@dataclass(frozen=True)
+class KnownDocument:
+    """A document that an index knows.
+
+    Attributes
+    ----------
+    id : str
+        Its name in the index.
+    source : str
+        Where it came from: a file's absolute path, or what another program's vector store calls it.
+    chunks, tokens : int
+        What it was split into, and how long that is for the reader.
+    bytes : int
+        Stored KV of its chunks; what another document's chunks have in common with them counts for both.
+    added : datetime or None
+        When it was put into the index as it is; None where no version noted it.
+    collection : str
+        The vector store that it is a part of; empty for a file.
+    """
+
+    id: str
+    source: str
+    chunks: int
+    tokens: int
+    bytes: int
+    added: datetime | None
+    collection: str = ""
+
+
+class Documents:
+    """The documents of one index.
+
+    Parameters
+    ----------
+    path : Path
+        The index's folder.
+    catalog : Catalog
+        Its catalogue.
+    forgotten : Forgotten
+        Deletes its KV.
+    drop_vectors : callable
+        Deletes the vectors of chunks, by id.
+    """
+
+    def __init__(
+        self, path: Path, catalog: Catalog, forgotten: Forgotten, drop_vectors: Callable[[Sequence[str]], object]
+    ) -> None:
+        self._path = path
+        self._catalog = catalog
+        self._forgotten = forgotten
+        self._drop_vectors = drop_vectors
+
+    @classmethod
+    @contextmanager
+    def opened(cls, path: str | Path) -> Iterator[Documents]:
+        """The documents of an index that need not be open.
+
+        Raises
+        ------
+        EmptyIndex
+            If there is no index.
+        """
+        path = Path(path)
+        file = path / "catalog.sqlite"
+        if not file.is_file():
+            raise no_index(path)
+        with closing(Catalog(file)) as catalog:
+            forgotten = Forgotten(catalog, LocalStore(path / "kv"))
+            with locks_of(path)[0]:
+                forgotten.delete()  # what a killed process left
+            yield cls(path, catalog, forgotten, lambda chunks: _drop_vectors(path / "vectors", chunks))
+
+    def known(self) -> list[KnownDocument]:
+        """All documents, by source."""
+        return [_known(*row) for row in self._catalog.read(_LISTING, f"$.{CALLED}", f"$.{COLLECTION}")]
+
+    def find(self, *patterns: str | Path) -> list[KnownDocument]:
+        """The files that are meant by some paths, each once, by source.
+
+        Parameters
+        ----------
+        patterns : str or Path
+            A file, a folder, or a pattern of either, in which ``*`` and ``?`` stand for part of a name and ``**`` for
+            any folders. They count from the working directory; a pattern without a slash is a file's name anywhere.
+
+        Raises
+        ------
+        NoDocuments
+            If one of them means no document of the index.
+        """
+        known = self.known()
+        chosen: dict[str, KnownDocument] = {}
+        for pattern in map(str, patterns):
+            found = [one for one in known if not one.collection and _meant(one.source, pattern)]
+            if not found:
+                raise self._unknown(pattern, known)
+            chosen |= {one.id: one for one in found}
+        return sorted(chosen.values(), key=lambda one: one.source)
+
+    def of_collection(self, name: str) -> list[KnownDocument]:
+        """All that a vector store brought.
+
+        Raises
+        ------
+        NoDocuments
+            If there is nothing from a store of that name.
+        """
+        known = self.known()
+        if found := [one for one in known if one.collection == name]:
+            return found
+        names = ", ".join(sorted({one.collection for one in known if one.collection})) or "none"
+        raise NoDocuments(f"the index {self._path} has nothing of a vector store {name!r}; those it knows: {names}")
+
+    def remove(self, ids: Iterable[str]) -> int:
+        """Forget documents: text, vectors, KV, and KV of other documents that was made with theirs.
+
+        Nothing of them is left in the catalogue's file or its log, unless another process is reading just now. Vectors
+        go first, so that none outlives its chunk whenever the process is killed.
+
+        Returns
+        -------
+        int
+            How many KV of other documents went with them, to be made again by the next ingestion.
+        """
+        gone = list(ids)
+        with locks_of(self._path)[0]:
+            chunks = [chunk.id for id in gone for chunk in self._catalog.chunks_of(id)]
+            own = self._catalog.read(f"SELECT DISTINCT key FROM encodings WHERE chunk IN {LISTED}", json.dumps(chunks))
+            self._drop_vectors(chunks)
+            deleted = self._catalog.remove_document(*gone)
+            Entries(self._catalog).drop(chunks)
+            self.clean()
+        return len(set(deleted) - {key for (key,) in own})
+
+    def clean(self) -> None:
+        """Delete what is left of anything that was removed or replaced, on purpose or by a killed process."""
+        with locks_of(self._path)[0]:
+            self._forgotten.delete()
+            self._forgotten.sweep({self._prefix_key()})
+            self._catalog.truncate_log()
+
+    def _prefix_key(self) -> str:
+        """The key of the system prefix's KV, which is no document's."""
+        made_by, ids = self._catalog.setting("fingerprint", ""), self._catalog.setting("prefix_ids", [])
+        secret = load_or_create_secret(self._path / "secret")
+        return kv_key(secret, fingerprint=made_by, recipe=PREFIX, left=(), token_ids=ids)
+
+    def _unknown(self, pattern: str, known: Sequence[KnownDocument]) -> NoDocuments:
+        stores = {one.collection for one in known if one.collection and pattern in (one.source, one.id)}
+        if stores:
+            name = min(stores)
+            return NoDocuments(
+                f"{pattern} is in the index {self._path} as a part of the vector store {name!r}; delete it there, or "
+                f"forget the whole store with `ragcache documents remove --collection {quote(name)}`"
+            )
+        alike = [one.source for one in known if not one.collection and Path(one.source).name == Path(pattern).name]
+        meant = f" (did you mean {alike[0]}?)" if alike else ""
+        return NoDocuments(
+            f"the index {self._path} knows no document {pattern}{meant}; "
+            f"`ragcache documents list --index {quote(str(self._path))}` names those it knows"
+        )
+
+
+def _known(
+    id: str, source: str, called: str | None, store: str | None, added: float | None, *sizes: int
+) -> KnownDocument:
+    chunks, tokens, nbytes = sizes
+    when = None if added is None else datetime.fromtimestamp(added, UTC)
+    return KnownDocument(id, called or source, chunks, tokens, nbytes, when, store or "")
+
+
+def _under(source: str, root: str) -> bool:
+    return Path(source).is_relative_to(root)
+
+
+def _meant(source: str, pattern: str) -> bool:
+    if not pattern:
+        return False  # it would be the working directory
+    whole = os.path.abspath(pattern)
+    if source == pattern or _under(source, whole):
+        return True
+    if not _MAGIC.search(pattern):
+        return False
+    if "/" not in pattern:
+        return fnmatchcase(Path(source).name, pattern)
+    return _fits(Path(source).parts, Path(whole).parts)
+
+
+def _fits(parts: Sequence[str], patterns: Sequence[str]) -> bool:
+    """Whether a path, or a folder that it lies in, is what a pattern says, name by name."""
+    if not patterns:
+        return True
+    if patterns[0] == "**":
+        return any(_fits(parts[skipped:], patterns[1:]) for skipped in range(len(parts)))
+    return bool(parts) and fnmatchcase(parts[0], patterns[0]) and _fits(parts[1:], patterns[1:])
+
+
+def _drop_vectors(folder: Path, chunks: Sequence[str]) -> None:
+    if not folder.is_dir():
+        return
+    from ragcache.retrieve.vectors import Vectors
+
+    with closing(Vectors(folder, "chunks")) as vectors:
+        vectors.delete(chunks)

@@ -1,0 +1,359 @@
+"""Index: documents, chunks, and the KV of each chunk, on disk; knows no vector store.
+
+Order of writes: blob, then catalogue row. A row never names a blob that is not there, and whatever fails its checks on
+the way back is a miss with its reason, never a wrong KV.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+from ragcache.encode import Encoder, LeftContext
+from ragcache.errors import CorruptBlob, InvalidArgument, ingest
+from ragcache.index.binding import bind_model, bind_template
+from ragcache.index.chunks import Chunk, Loaded, chunk_id, chunk_of, document_id, text_id
+from ragcache.index.encoding_batches import batches, capacity
+from ragcache.index.encoding_context import IndexEncodingContext, displaced, lacking_extras
+from ragcache.index.stored_kv import StoredKV
+from ragcache.model.buffer import ChunkKV
+from ragcache.model.reader import Reader
+from ragcache.prompt import Segment
+from ragcache.store import (
+    PREFIX,
+    Catalog,
+    ChunkRow,
+    Codec,
+    DocumentRow,
+    EncodingRow,
+    Forgotten,
+    LocalStore,
+    MemoryTier,
+    is_key,
+    load_or_create_secret,
+    locks_of,
+)
+
+MEMORY_BYTES = 1 << 30
+_COMPLETE = "extras_of_recipes"  # setting: per encoding, extras that all of its KV has
+
+#: Gives the ids of the most similar other chunks, most similar first.
+Neighbours = Callable[[str, int], Sequence[str]]
+
+
+class Index:
+    """The life of documents, chunks and encodings in one folder, for one reader.
+
+    Parameters
+    ----------
+    path : Path
+        Folder, created if absent, readable by its owner only.
+    reader : Reader
+        The model whose KV the index holds.
+    memory_bytes : int
+        Budget of the tier that keeps blobs in memory.
+    codec : Codec, optional
+        How KV is written; raw by default.
+    store : LocalStore, optional
+        Where KV is written; durable files in the folder by default. The catalogue is as durable as it is.
+    system : str, optional
+        The instruction in front of the chunks; the index's own by default.
+
+    Raises
+    ------
+    IndexMismatch
+        If the index was made by another model, tokenizer, dtype or system prompt.
+    IndexFormat
+        If the folder holds something else, or a newer format.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        reader: Reader,
+        *,
+        memory_bytes: int = MEMORY_BYTES,
+        codec: Codec | None = None,
+        store: LocalStore | None = None,
+        system: str | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.reader = reader
+        self.catalog = Catalog(self.path / "catalog.sqlite", durable=store is None or store.durable)
+        self.store = store or LocalStore.near(reader.device, self.path / "kv")
+        self.template = bind_template(self.catalog, reader, system, self.path)
+        self._memory = MemoryTier(memory_bytes)
+        self._kv = StoredKV(
+            self.store,
+            self._memory,
+            codec,
+            fingerprint=bind_model(self.catalog, reader, self.path),
+            secret=load_or_create_secret(self.path / "secret"),
+            limit=reader.limit,
+            drop=self.catalog.drop_key,
+        )
+        self.writing, self.encoding = locks_of(self.path)
+        self.forgotten = Forgotten(self.catalog, self.store, self._memory.discard)
+        with self.writing:
+            self.forgotten.delete()  # what a killed process left
+
+    def close(self) -> None:
+        """Close the catalogue."""
+        self.catalog.close()
+
+    def release(self) -> None:
+        """Let go of the KV that is held in memory; files have it."""
+        self._memory.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    # -- documents and chunks
+
+    def put(
+        self, source: str, digest: str, pieces: Sequence[tuple[str, int, int]], metadata: Mapping[str, Any]
+    ) -> None:
+        """Put a document in the place of what the index had from that source.
+
+        Parameters
+        ----------
+        source : str
+            Where it came from; one document per source.
+        digest : str
+            Digest of its content.
+        pieces : sequence of (str, int, int)
+            Text and character offsets of each chunk, in reading order.
+        metadata : mapping
+            Whatever JSON can hold.
+        """
+        document = document_id(source)
+        seen = Counter[str]()
+        rows = []
+        for ordinal, (text, start, end) in enumerate(pieces):
+            # By content, so that a chunk keeps its KV when text is put before it; equal texts are numbered.
+            name = chunk_id(document, text, seen[text])
+            seen[text] += 1
+            rows.append(ChunkRow(name, document, ordinal, text, self._ids(text), start, end))
+        with self.writing:
+            self._put(DocumentRow(document, source, digest, dict(metadata)), rows)
+
+    def remove(self, *sources: str) -> None:
+        """Remove documents, their chunks, and every KV that carries their content."""
+        with self.writing:
+            rows = [row for source in sources if (row := self.catalog.document_by_source(source))]
+            if rows:
+                self.catalog.remove_document(*(row.id for row in rows))
+                self.forgotten.delete()
+                self.catalog.truncate_log()
+
+    def chunks(self, ids: Sequence[str]) -> list[Chunk]:
+        """Chunks by id, in the order asked for; those that are gone are left out."""
+        rows = self.catalog.chunks(ids)
+        documents = {name: self.catalog.document(name) for name in {row.document for row in rows}}
+        return [chunk_of(row, document) for row in rows if (document := documents[row.document]) is not None]
+
+    def uncached_chunk(self, text: str) -> Chunk:
+        """A chunk that was never ingested."""
+        name = text_id(text)
+        return Chunk(name, "", text, Segment(self._ids(text), text, name))
+
+    # -- encodings
+
+    @property
+    def prefix_segment(self) -> Segment:
+        """The system prefix, frozen when the index was made: a template that prints a date would drift."""
+        return Segment(tuple(self.catalog.setting("prefix_ids")), self.catalog.setting("prefix_text"))
+
+    @property
+    def prefix_key(self) -> str:
+        """The key of the system prefix's KV."""
+        return self._kv.make_key(PREFIX, (), self.prefix_segment.token_ids)
+
+    def prefix(self) -> LeftContext:
+        """The system prefix's KV, made on first use; nothing where the prefix is empty."""
+        segment = self.prefix_segment
+        if not segment.token_ids:
+            return LeftContext()
+        key = self.prefix_key
+        try:
+            kv = self._kv.read(key, segment.token_ids)
+        except CorruptBlob:
+            self._kv.quarantine(key)
+            kv = self.reader.encode(segment.token_ids)
+            self._kv.write(key, kv, PREFIX)
+        return LeftContext((kv,), (key,), "system prefix")
+
+    def encode(self, encoder: Encoder, *, neighbours: Neighbours | None = None) -> Iterator[str]:
+        """Make what is missing of an encoding, several chunks at once; resumes by itself after a kill.
+
+        Parameters
+        ----------
+        encoder : Encoder
+            What it takes first (`encoder.base_encoding`) is made first.
+        neighbours : callable, optional
+            For encoders that fuse a chunk with others.
+
+        Yields
+        ------
+        str
+            The id of each chunk once its KV is stored.
+        """
+        if encoder.base_encoding is not None:
+            yield from self.encode(encoder.base_encoding)
+        context = self._encoding_context(encoder, neighbours)
+        todo = (self.catalog.missing(encoder.recipe, document) for document in self.lacking(encoder))
+        for batch in batches(todo, lambda row: encoder.left(row.id, context), capacity(self.reader.device)):
+            self.encode_batch(encoder, batch)
+            yield from (row.id for row, _ in batch)
+            context.turn()
+
+    def encode_batch(self, encoder: Encoder, batch: Sequence[tuple[ChunkRow, LeftContext]]) -> None:
+        """Make and store the KV of a few chunks behind their left contexts, in one forward."""
+        duplicates = {
+            row.id: duplicate for row, left in batch if (duplicate := self._find_duplicate(row, encoder, left))
+        }
+        new = [(row, left) for row, left in batch if row.id not in duplicates]
+        todo = [(Segment(row.token_ids, row.text, row.id), left) for row, left in new]
+        made = zip(new, encoder.encode(self.reader, todo) if todo else (), strict=True)
+        stored = [self._stored(row.id, encoder, kv, left) for (row, left), kv in made]
+        self._enter([*duplicates.values(), *stored])
+
+    def missing(self, encoder: Encoder) -> list[ChunkRow]:
+        """Chunks whose KV `encode` would make; what an older version made without the encoder's extras is dropped."""
+        self._renew(encoder)
+        return self.catalog.missing(encoder.recipe)
+
+    def lacking(self, encoder: Encoder) -> dict[str, int]:
+        """The same, counted, by document."""
+        self._renew(encoder)
+        return self.catalog.lacking(encoder.recipe)
+
+    def make(self, chunk: Chunk, encoder: Encoder) -> ChunkKV:
+        """A chunk's KV, computed now; stored too where the chunk is one of the index's.
+
+        While its left context isn't stored it is computed behind the system prefix, for this once.
+        """
+        chosen = encoder.base_encoding or encoder  # neighbours are found at ingestion only
+        context = self._encoding_context(chosen, None)
+        left = chosen.left(chunk.id, context)
+        [kv] = chosen.encode(self.reader, [(chunk.segment, left or context.prefix())])
+        if left is not None and self.catalog.chunk(chunk.id) is not None:
+            self.save(chunk.id, chosen, kv, left)
+        return kv
+
+    def save(self, chunk: str, encoder: Encoder, kv: ChunkKV, left: LeftContext) -> None:
+        """Store a chunk's KV: blob first, then the row that names it."""
+        self._enter([self._stored(chunk, encoder, kv, left)])
+
+    def load(self, chunk: Chunk, encoder: Encoder, before: tuple[str, ...] | None) -> Loaded:
+        """A chunk's stored KV for use behind what stands `before` it.
+
+        Parameters
+        ----------
+        chunk : Chunk
+            Of this index, or uncached.
+        encoder : Encoder
+            Its encoding is taken, else the one it builds on; either where it is exact.
+        before : tuple of str or None
+            Keys of everything in front where all of it is exact; None otherwise.
+        """
+        recipes = [encoder.recipe, *([encoder.base_encoding.recipe] if encoder.base_encoding else [])]
+        rows = [row for recipe in recipes for row in self.catalog.encodings(chunk.id, recipe)]
+        reason = ""
+        for row in sorted(rows, key=lambda row: row.left != before):  # what is exact here comes first
+            exact = row.left == before
+            if encoder.exact_only and not exact:
+                reason = "what stands in front of it is not what its KV was made behind"
+                continue
+            found = self._kv.load(chunk, row, exact=exact)
+            if found.kv is None:
+                reason = found.reason
+            elif row.recipe == encoder.recipe and (lacking := lacking_extras(encoder, found.kv)):
+                reason = f"its KV lacks {', '.join(lacking)}; run `{ingest(self.path, method='NAME')}` to renew it"
+            else:
+                return replace(found, reason=f"{found.reason}; {reason}") if reason else found
+        return Loaded(None, "", reason or f"no {encoder.recipe} KV was made for it")
+
+    # -- inside
+
+    def _enter(self, rows: Sequence[EncodingRow]) -> None:
+        """Enter KV that is stored; what was made of text that is gone meanwhile goes, too."""
+        with self.writing:
+            if self.catalog.put_standing(rows, self._stands):
+                self.forgotten.delete()
+
+    def _stands(self, key: str) -> bool:
+        """Whether a part of a left context is still there; what is no KV's key is a part of the recipe."""
+        return not is_key(key) or self.store.head(key) is not None
+
+    def _find_duplicate(self, row: ChunkRow, encoder: Encoder, left: LeftContext) -> EncodingRow | None:
+        """The row of a KV that is stored already, since another chunk has these tokens behind this left context."""
+        key = self._kv.make_key(encoder.recipe, left.keys, row.token_ids)
+        size = self.store.head(key) if self.catalog.referenced(key) else None
+        return None if size is None else self._row(row.id, encoder, key, left, size)
+
+    def _encoding_context(self, encoder: Encoder, neighbours: Neighbours | None) -> IndexEncodingContext:
+        room = self.reader.limit - len(self.prefix_segment)
+        return IndexEncodingContext(encoder.recipe, self.catalog, self.prefix, self._part, neighbours, room)
+
+    def _part(self, chunk: str, recipe: str) -> LeftContext | None:
+        """A chunk's stored KV as part of a left context."""
+        rows = self.catalog.encodings(chunk, recipe)
+        for known in self.chunks([chunk]) if rows else []:
+            found = self._kv.load(known, rows[0], exact=False)
+            if found.kv is not None:
+                return LeftContext((found.kv,), (found.key,), known.source)
+        return None
+
+    def _put(self, document: DocumentRow, rows: Sequence[ChunkRow]) -> None:
+        """Replace a document; what depends on where a chunk stands in it goes if that changes, the rest stays."""
+        moved = displaced(self.catalog, document.id, [row.id for row in rows])
+        replaced = self.catalog.document_by_source(document.source)
+        self.catalog.put_document(document, rows, anew=moved)
+        self.forgotten.delete()
+        if replaced is not None:
+            self.catalog.truncate_log()
+
+    def _renew(self, encoder: Encoder) -> None:
+        """Drop what an older version made without the encoder's extras.
+
+        Extras live in the blobs, so every blob is read, but only once for each encoding and what it stores.
+        """
+        complete = self.catalog.setting(_COMPLETE, {})
+        if not set(encoder.extras) <= set(complete.get(encoder.recipe, ())):
+            self._forget(list(self._incomplete(encoder)))
+            self.catalog.set_setting(_COMPLETE, {**complete, encoder.recipe: list(encoder.extras)})
+
+    def _incomplete(self, encoder: Encoder) -> Iterator[str]:
+        """Keys of an encoder's KV that lacks one of its extras."""
+        for chunk in self.chunks([row.id for row in self.catalog.all_chunks()]):
+            for row in self.catalog.encodings(chunk.id, encoder.recipe):
+                kv = self._kv.load(chunk, row, exact=False).kv
+                if kv is not None and lacking_extras(encoder, kv):
+                    yield row.key
+
+    def _ids(self, text: str) -> tuple[int, ...]:
+        ids = self.template.chunk(text, "").token_ids
+        if not text.strip():
+            raise InvalidArgument("a chunk of nothing but white space has no KV; leave it out")
+        return ids
+
+    def _stored(self, chunk: str, encoder: Encoder, kv: ChunkKV, left: LeftContext) -> EncodingRow:
+        """The row of a KV whose blob is stored."""
+        key = self._kv.make_key(encoder.recipe, left.keys, kv.token_ids)
+        return self._row(chunk, encoder, key, left, self._kv.write(key, kv, encoder.recipe))
+
+    def _row(self, chunk: str, encoder: Encoder, key: str, left: LeftContext, size: int) -> EncodingRow:
+        now = time.time()
+        return EncodingRow(chunk, encoder.recipe, key, left.keys, size, left.words, now, now)
+
+    def _forget(self, keys: Sequence[str]) -> None:
+        """Delete KV, and all that was made with it, and with that."""
+        with self.writing:
+            self.forgotten.add(keys)

@@ -1,0 +1,392 @@
+"""Ingestion: documents to chunks to KV to vectors, resumable at every step.
+
+Order: catalogue rows, KV and with it the vectors, then the KV of what needs neighbours. A chunk's vector is written
+within seconds of its KV and never before it, so that what was made before a run was stopped can be asked about, and no
+vector points at nothing; whatever was left undone is found by comparing the three and done by the next run.
+"""
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import monotonic, perf_counter
+
+from ragcache.encode import Encoder
+from ragcache.errors import InvalidArgument, UnreadableDocument
+from ragcache.index.chunks import MARKS
+from ragcache.index.documents import Documents
+from ragcache.index.index import Index
+from ragcache.index.neighbours import SimilarChunks
+from ragcache.index.pricing import Pricing
+from ragcache.index.settings import nothing_in
+from ragcache.report import IngestPlan, IngestReport, Progress
+from ragcache.retrieve import (
+    EDITION,
+    Document,
+    Found,
+    GivenSplitter,
+    Layout,
+    Limit,
+    Piece,
+    Splitter,
+    Vectors,
+    find,
+    find_standing,
+    gone,
+    load,
+)
+from ragcache.retrieve.given import AnyEmbedder, AnySplitter, splitter_name
+from ragcache.store import COLLECTION, DocumentRow
+
+_LAYOUTS: Mapping[str, Layout] = {  # lines of all other formats are never wrapped
+    **dict.fromkeys(("md", "markdown"), "markdown"),
+    **dict.fromkeys(("txt", "rst", "pdf"), "prose"),
+}
+_EMBED_BATCH, _EMBED_SECONDS = 64, 2.0  # chunks are embedded so many at once, or what there is after so long
+_EMBEDDED = "embedded_edition"  # setting: of the chunks that the vectors are of
+
+
+@dataclass
+class _Changes:
+    """What differs between the folder and the index."""
+
+    added: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    errors: list[str] = field(default_factory=list)
+    forgotten: Sequence[str] = ()
+
+    @property
+    def unread(self) -> bool:
+        """Whether there were files, and not one of them could be read."""
+        return bool(self.errors) and not self.added + self.changed + self.unchanged
+
+
+@dataclass(frozen=True)
+class Ingestion:
+    """Brings an index and its vectors in line with some files.
+
+    Attributes
+    ----------
+    index : Index
+        Chunks and their KV.
+    vectors : Vectors
+        Their embeddings.
+    embedder : AnyEmbedder
+        Makes the embeddings.
+    chunk_tokens : int
+        Most reader tokens of a chunk.
+    progress : Progress
+        Told what is being done.
+    splitter : AnySplitter or None
+        A program's own splitter.
+    """
+
+    index: Index
+    vectors: Vectors
+    embedder: AnyEmbedder
+    chunk_tokens: int
+    progress: Progress
+    splitter: AnySplitter | None = None
+
+    def run(
+        self,
+        paths: Sequence[str | Path] | None,
+        encoders: Sequence[Encoder],
+        *,
+        exclude: Sequence[str] = (),
+        ignore_files: bool = True,
+        prune: bool = False,
+    ) -> IngestReport:
+        """Ingest files and folders; what is unchanged is left alone, what is gone is removed.
+
+        Without paths the documents stay as they are, and what is missing of their KV and vectors is made.
+
+        Parameters
+        ----------
+        paths, exclude, ignore_files
+            As in `ragcache.retrieve.find_standing`.
+        encoders : sequence of Encoder
+            What to make of each chunk.
+        prune : bool
+            Whether files that are gone are removed wherever they were, not under the paths only.
+
+        Raises
+        ------
+        EmptyIndex
+            If there are neither paths nor documents.
+        NoDocuments, UnsupportedDocument
+            If there is nothing to ingest, or a named file is of another type.
+        UnreadableDocument
+            If not one of the documents could be read.
+        InvalidArgument
+            If a pattern of `exclude` is not one.
+        """
+        began, known = perf_counter(), self._known()
+        if paths is None:
+            found, changes = Found(files=()), self._kept()
+        else:
+            found = find_standing(paths, known, exclude=exclude, ignore_files=ignore_files)
+            changes = self._documents(found.files, known)
+        changes.forgotten = gone(known, None if prune else paths or ())
+        kept, arrivals = dict[str, int](), _Arrivals(self)
+        if changes.added and changes.forgotten:  # before anything goes: a text that was moved keeps its KV
+            kept = self._encode([one for one in _with_bases(encoders) if one.base_encoding is None], arrivals)
+        self._forget(changes)
+        if changes.unread:
+            raise UnreadableDocument(changes.errors[0])
+        encoded = self.encode(encoders, arrivals)
+        self.embed()
+        stats = self.index.catalog.stats()
+        return IngestReport(
+            changes.added,
+            changes.changed,
+            len(changes.forgotten),
+            changes.unchanged,
+            stats["chunks"],
+            dict(Counter(kept) + Counter(encoded)),
+            stats["bytes"],
+            perf_counter() - began,
+            found.skipped,
+            (*found.errors, *changes.errors),
+            found.ignored,
+            self._notes(),
+            tuple(changes.forgotten),
+        )
+
+    def encode(
+        self, encoders: Sequence[Encoder], made: Callable[[Sequence[str]], None] = lambda chunks: None
+    ) -> dict[str, int]:
+        """Make what is missing of encodings; how many chunks' of each. Vectors come first where chunks are fused.
+
+        Parameters
+        ----------
+        encoders : sequence of Encoder
+            What they build on is made too.
+        made : callable
+            Told the ids of chunks whose KV is there, soon after it is.
+        """
+        ordered = _with_bases(encoders)
+        encoded = self._encode([encoder for encoder in ordered if encoder.base_encoding is None], made)
+        if fused := [encoder for encoder in ordered if encoder.base_encoding is not None]:
+            self.embed()
+            encoded |= self._encode(fused, made)
+        return encoded
+
+    def embed(self, documents: Container[str] | None = None) -> None:
+        """Bring the vectors in line with the chunks: of some documents, by id, or of all; none outlives its chunk."""
+        catalog = self.index.catalog
+        with self.index.writing:  # no chunk comes or goes meanwhile
+            edition, chunks = catalog.edition(), catalog.places()
+            stored = set(self.vectors.ids())
+            self.vectors.delete(sorted(stored - {chunk for chunk, _ in chunks}))
+        wanted = [chunk for chunk, document in chunks if documents is None or document in documents]
+        missing = [chunk for chunk in wanted if chunk not in stored]
+        for first in range(0, len(missing), _EMBED_BATCH):
+            self.embed_chunks(missing[first : first + _EMBED_BATCH])
+            self.progress("embed", min(first + _EMBED_BATCH, len(missing)), len(missing))
+        catalog.set_setting(_EMBEDDED, edition)
+
+    def embed_chunks(self, ids: Sequence[str]) -> None:
+        """Embed a few chunks; those that are gone are passed over."""
+        with self.index.writing:
+            chunks = self.index.catalog.chunks(ids)
+            self.vectors.upsert([one.id for one in chunks], self.embedder.embed([one.text for one in chunks]))
+
+    def follow(self) -> None:
+        """Embed what other programs' vector stores have brought since; files wait for their ingestion to be resumed."""
+        catalog = self.index.catalog
+        if catalog.setting(_EMBEDDED) != catalog.edition():
+            self.embed({row.id for row in catalog.documents() if COLLECTION in row.metadata})
+
+    def plan(
+        self,
+        paths: Sequence[str | Path],
+        encoders: Sequence[Encoder],
+        top_k: int,
+        *,
+        exclude: Sequence[str] = (),
+        ignore_files: bool = True,
+    ) -> IngestPlan:
+        """What that would cost, nothing written: chunks, bytes, seconds, and questions until it pays off."""
+        began, splitter, errors = perf_counter(), self._splitter(), list[str]()
+        found = find(paths, exclude=exclude, ignore_files=ignore_files)
+        files, known, pricing = found.files, self._known(), Pricing(self.index, self.vectors, self.embedder)
+        for done, path in enumerate(files):
+            self.progress("read", done, len(files))
+            row = known.get(str(path))
+            if row is not None and self._unchanged(row, path):
+                continue
+            try:
+                pieces = _pieces(load(path), splitter)
+            except UnreadableDocument as error:
+                errors.append(str(error))
+                continue
+            pricing.add([piece.text for piece in pieces], row)
+        self.progress("read", len(files), len(files))
+        reading = perf_counter() - began
+        plan = pricing.plan(_with_bases(encoders), top_k, self.progress)
+        return replace(
+            plan,
+            seconds=reading + plan.seconds,
+            skipped=found.skipped,
+            ignored=found.ignored,
+            errors=(*found.errors, *errors),
+            notes=self._notes(),
+        )
+
+    def pending(self, encoders: Sequence[Encoder], top_k: int) -> IngestPlan:
+        """What is still to be encoded of the documents that the index holds already."""
+        return Pricing(self.index, self.vectors, self.embedder).plan(_with_bases(encoders), top_k, self.progress)
+
+    def _kept(self) -> _Changes:
+        documents = len(self.index.catalog.documents())
+        if not documents:
+            raise nothing_in(self.index.path)
+        return _Changes(unchanged=documents)
+
+    def _documents(self, files: Sequence[Path], known: Mapping[str, DocumentRow]) -> _Changes:
+        changes, splitter = _Changes(), self._splitter()
+        for done, path in enumerate(files):
+            self.progress("documents", done, len(files))
+            row = known.get(str(path))
+            if row is not None and self._unchanged(row, path):
+                changes.unchanged += 1
+                continue
+            try:
+                self._put(path, splitter)
+            except UnreadableDocument as error:
+                changes.errors.append(str(error))
+                continue
+            changes.changed += row is not None
+            changes.added += row is None
+        self.progress("documents", len(files), len(files))
+        return changes
+
+    def _forget(self, changes: _Changes) -> None:
+        """Remove the documents whose files are gone, and what is left of those that were changed."""
+        catalog = self.index.catalog
+        documents = Documents(self.index.path, catalog, self.index.forgotten, self.vectors.delete)
+        rows = [row for source in changes.forgotten if (row := catalog.document_by_source(source))]
+        if rows:
+            documents.remove(row.id for row in rows)
+        elif changes.changed:
+            documents.clean()
+
+    def _known(self) -> dict[str, DocumentRow]:
+        """Documents that came from files, by path."""
+        return {row.source: row for row in self.index.catalog.documents() if COLLECTION not in row.metadata}
+
+    def _unchanged(self, row: DocumentRow, path: Path) -> bool:
+        return row.digest == _digest(path) and row.metadata.items() >= self._division.items()
+
+    @property
+    def _division(self) -> dict[str, int | str]:
+        """What decides how a document is split; one that was split by anything else is split again."""
+        own = EDITION if self.splitter is None else splitter_name(self.splitter)
+        return {"chunk_tokens": self.chunk_tokens, "splitter": own}
+
+    def _put(self, path: Path, splitter: Splitter | GivenSplitter) -> None:
+        document = load(path)
+        pieces = _pieces(document, splitter)
+        self._drop_vectors(document.source)  # before the chunks: no vector may outlive its own
+        self.index.put(
+            document.source,
+            document.digest,
+            [(piece.text, piece.start, piece.end) for piece in pieces],
+            {**document.metadata, **self._division, MARKS: document.marks},
+        )
+
+    def _drop_vectors(self, source: str) -> None:
+        row = self.index.catalog.document_by_source(source)
+        if row is not None:
+            self.vectors.delete([chunk.id for chunk in self.index.catalog.chunks_of(row.id)])
+
+    def _encode(self, encoders: Sequence[Encoder], made: Callable[[Sequence[str]], None]) -> dict[str, int]:
+        encoded: dict[str, int] = {}
+        for encoder in encoders:
+            made(self.index.catalog.encoded(encoder.recipe))  # a run that was killed may have said nothing of them
+            todo = sum(self.index.lacking(encoder).values())
+            if not todo:
+                continue
+            self.progress(f"encode {encoder.recipe}", 0, todo)
+            find_neighbours = SimilarChunks(self.index, self.vectors)
+            for done, chunk in enumerate(self.index.encode(encoder, neighbours=find_neighbours)):
+                made([chunk])
+                self.progress(f"encode {encoder.recipe}", done + 1, todo)
+            encoded[encoder.recipe] = todo
+        return encoded
+
+    def _splitter(self) -> Splitter | GivenSplitter:
+        # A chunk's own end takes tokens too.
+        end = len(self.index.template.chunk("", "").token_ids)
+        if self.chunk_tokens <= end:
+            raise InvalidArgument(f"chunk_tokens is {self.chunk_tokens}; a chunk's end alone takes {end}")
+        most = min(self.chunk_tokens, self._room)
+        reader = Limit(lambda text: len(self.index.template.plain(text)), most - end, "the reader")
+        limited = Splitter([reader, Limit(self.embedder.count, self.embedder.max_tokens, "the embedder")])
+        return limited if self.splitter is None else GivenSplitter(self.splitter, limited)
+
+    @property
+    def _room(self) -> int:
+        """Tokens of the longest chunk that fits the model behind the system prefix."""
+        return self.index.reader.limit - len(self.index.prefix_segment)
+
+    def _notes(self) -> tuple[str, ...]:
+        """What limits keep chunks shorter than was asked for."""
+        caps = (
+            (self._room, f"{self.index.reader.name} takes"),
+            (self.embedder.max_tokens, f"{self.embedder.name} embeds"),
+        )
+        return tuple(
+            f"chunks are shorter than the {self.chunk_tokens:,} tokens asked for: {takes} at most {most:,}"
+            for most, takes in caps
+            if most < self.chunk_tokens
+        )
+
+
+class _Arrivals:
+    """Embeds chunks soon after their KV is there: many at once, and the first at once."""
+
+    def __init__(self, work: Ingestion) -> None:
+        self._work = work
+        self._known = set(work.vectors.ids())
+        self._waiting: list[str] = []
+        self._embedded = -math.inf  # when
+
+    def __call__(self, chunks: Sequence[str]) -> None:
+        new = [chunk for chunk in chunks if chunk not in self._known]
+        self._known.update(new)
+        self._waiting += new
+        while len(self._waiting) >= _EMBED_BATCH or (self._waiting and self._overdue()):
+            batch, self._waiting = self._waiting[:_EMBED_BATCH], self._waiting[_EMBED_BATCH:]
+            self._work.embed_chunks(batch)
+            self._embedded = monotonic()
+
+    def _overdue(self) -> bool:
+        return monotonic() - self._embedded >= _EMBED_SECONDS
+
+
+def listed(paths: str | Path | Sequence[str | Path]) -> list[str | Path]:
+    """One path or several, as a list."""
+    return [paths] if isinstance(paths, str | Path) else list(paths)
+
+
+def _pieces(document: Document, splitter: Splitter | GivenSplitter) -> list[Piece]:
+    return splitter.split(document.text, _LAYOUTS.get(document.metadata["format"], "lines"))
+
+
+def _with_bases(encoders: Sequence[Encoder]) -> list[Encoder]:
+    """Each encoding once, behind the one it builds on."""
+    ordered = [e for encoder in encoders for e in (encoder.base_encoding, encoder) if e is not None]
+    return list({encoder.recipe: encoder for encoder in ordered}.values())
+
+
+def _digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""

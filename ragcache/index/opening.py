@@ -1,0 +1,296 @@
+"""How an index is opened: what a caller names, what the index remembers for the rest, and what is refused.
+
+Nothing here imports torch: a wrong name, and a question that cannot be asked, are refused before anything heavy is.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+from ragcache.errors import IndexMismatch, InvalidArgument, ingest
+from ragcache.index.settings import check_encoding, no_index, settings_of
+from ragcache.method import Method
+from ragcache.methods import DEFAULT_METHOD, find_method
+from ragcache.model.checkpoint import BUNDLED, SMOLLM2, check_device, check_dtype, check_model
+from ragcache.prompt import check_question as check_blank
+from ragcache.retrieve import DEFAULT_EMBEDDER, Embedder, GivenEmbedder, TextEmbedder, check_embedder, find_standing
+from ragcache.retrieve.given import AnyEmbedder, AnySplitter, splitter_name, splitting
+from ragcache.store import COLLECTION, Catalog, DocumentRow
+
+if TYPE_CHECKING:
+    from ragcache.model.reader import Reader
+
+CHUNK_TOKENS, TOP_K = 256, 5
+#: The same for models that read others best: the bundled one as it was trained; a second chunk mostly misleads SmolLM2.
+_SIZES = {BUNDLED: (72, 8), SMOLLM2: (256, 1)}
+
+
+@dataclass(frozen=True)
+class Opening:
+    """Everything an index is opened with; `resolve` makes it.
+
+    Attributes
+    ----------
+    path : Path
+        The index's folder.
+    known : dict
+        What the index remembers; empty for a new one.
+    model : str or Reader
+        What answers.
+    dtype : str
+        Of the model's weights.
+    device : str or None
+        Where the model computes.
+    method : Method
+        The index's own.
+    embedder : str or TextEmbedder
+        What makes vectors.
+    system : str or None
+        The system prompt; None for the index's own.
+    splitter : AnySplitter or None
+        What splits documents; None for the built-in one.
+    """
+
+    path: Path
+    known: dict[str, Any]
+    model: "str | Reader"
+    dtype: str
+    device: str | None
+    method: Method
+    embedder: str | TextEmbedder
+    system: str | None
+    splitter: AnySplitter | None
+
+    def load_reader(self) -> "Reader":
+        """The model; one that was loaded already is taken as it is."""
+        from ragcache.model.loading import load_reader
+
+        if not isinstance(self.model, str):
+            return self.model
+        return load_reader(self.model, dtype=self.dtype, device=self.device, reuse=self.method.encode is not None)
+
+    def load_embedder(self) -> AnyEmbedder:
+        """What makes vectors."""
+        return Embedder(self.embedder) if isinstance(self.embedder, str) else GivenEmbedder(self.embedder)
+
+    def settings(self, reader: str) -> dict[str, Any]:
+        """What the index is to remember, its model being called `reader`."""
+        chunk_tokens, top_k = _SIZES.get(reader, (CHUNK_TOKENS, TOP_K))
+        given = not isinstance(self.embedder, str) if not self.known else self.known.get("embedder_given")
+        settings = {
+            "name": reader,
+            "dtype": self.dtype,
+            "embedder": self.embedder if isinstance(self.embedder, str) else self.embedder.name,
+            "method": self.method.name,
+            "chunk_tokens": self.known.get("chunk_tokens") or chunk_tokens,
+            "top_k": self.known.get("top_k") or top_k,
+            "embedder_given": given,
+            "splitter": "" if self.splitter is None else splitter_name(self.splitter),
+        }
+        return {name: value for name, value in settings.items() if value}
+
+
+def resolve(
+    path: str | Path,
+    *,
+    model: "str | Reader | None" = None,
+    method: str | None = None,
+    embedder: str | TextEmbedder | None = None,
+    dtype: str | None = None,
+    device: str | None = None,
+    system: str | None = None,
+    splitter: AnySplitter | None = None,
+    create: bool = True,
+) -> Opening:
+    """What an index is opened with, as `RagCache.open` describes it; refuses what is wrong about it.
+
+    Raises
+    ------
+    EmptyIndex, IndexFormat, IndexMismatch, InvalidArgument, MissingExtra
+        As `RagCache.open`.
+    """
+    path = Path(path)
+    known = settings_of(path)
+    if not known and not create:
+        raise no_index(path)
+    chosen = find_method(method or known.get("method") or DEFAULT_METHOD)
+    name = model or known.get("name") or BUNDLED
+    check_device(device)
+    if isinstance(name, str):
+        _check_model(path, name, remembered=model is None and bool(known))
+    return Opening(
+        path=path,
+        known=known,
+        model=name,
+        dtype=_dtype(path, known.get("dtype"), dtype),
+        device=device,
+        method=chosen,
+        embedder=_embedder(path, known, embedder),
+        system=system,
+        splitter=_splitter(path, known, splitter),
+    )
+
+
+def given_reader(model: Any, tokenizer: Any) -> "str | Reader | None":
+    """A name or a reader as it is; a loaded Hugging Face model with its tokenizer as a reader.
+
+    Raises
+    ------
+    InvalidArgument
+        If one of the two is missing, or the model is none.
+    UnsupportedModel
+        If its KV cannot be moved.
+    """
+    if model is None or isinstance(model, str) or hasattr(model, "rotator"):
+        if tokenizer is not None:
+            raise InvalidArgument("a tokenizer goes with a loaded model; name both, or leave the tokenizer out")
+        return cast("str | Reader | None", model)
+    if tokenizer is None or not hasattr(model, "config"):
+        raise InvalidArgument(
+            f"a {type(model).__name__} was given as the model; give a name, a Reader, or a loaded Hugging Face model "
+            "together with tokenizer=…"
+        )
+    from ragcache.model.reader import Reader
+
+    return Reader(model, tokenizer)
+
+
+def check_question(
+    path: str | Path, question: str | None, *, top_k: int | None, method: str | None, recompute: float | None
+) -> None:
+    """Refuse what could not be asked of an index.
+
+    Parameters
+    ----------
+    path : str or Path
+        The index's folder.
+    question : str or None
+        The user's words; None where they are not known yet.
+    top_k, method, recompute
+        As in `RagCache.ask`.
+
+    Raises
+    ------
+    EmptyIndex, MissingEncoding, InvalidArgument
+        As `RagCache.ask`.
+    """
+    path = Path(path)
+    known = settings_of(path)
+    if not known:
+        raise no_index(path)
+    row = find_method(method or known.get("method") or DEFAULT_METHOD)
+    row.budget(recompute)
+    check_retrieval("?" if question is None else question, TOP_K if top_k is None else top_k)
+    with closing(Catalog(path / "catalog.sqlite")) as catalog:
+        check_encoding(catalog, path, row)
+
+
+def check_paths(
+    path: str | Path, paths: Sequence[str | Path], *, exclude: Sequence[str] = (), ignore_files: bool = True
+) -> None:
+    """Refuse files and folders that an index could not ingest.
+
+    Parameters
+    ----------
+    path : str or Path
+        The index's folder, if there is one yet.
+    paths, exclude, ignore_files
+        As in `RagCache.ingest`.
+
+    Raises
+    ------
+    NoDocuments, UnsupportedDocument, UnreadableDocument, InvalidArgument
+        As `RagCache.ingest`.
+    """
+    known = [row.source for row in _documents(Path(path)) if COLLECTION not in row.metadata]
+    find_standing(paths, known, exclude=exclude, ignore_files=ignore_files)
+
+
+def _documents(path: Path) -> Sequence[DocumentRow]:
+    if not settings_of(path):
+        return ()
+    with closing(Catalog(path / "catalog.sqlite")) as catalog:
+        return catalog.documents()
+
+
+def check_retrieval(question: str, top_k: int) -> None:
+    """Refuse a blank question, and fewer chunks than one.
+
+    Raises
+    ------
+    InvalidArgument
+        The message names what was given.
+    """
+    if top_k < 1:
+        raise InvalidArgument(f"top_k is {top_k}; at least one chunk must be retrieved")
+    check_blank(question)
+
+
+def _check_model(path: Path, name: str, *, remembered: bool) -> None:
+    try:
+        check_model(name)
+    except InvalidArgument as error:
+        hub_id = "/" in name and not Path(name).is_absolute()
+        if hub_id or not remembered:  # how it is fetched, or what else to name, the error says
+            raise
+        raise InvalidArgument(
+            f"the index {path} was made by {name}, and there is no model of that name; say where the same model lies "
+            "with --model, or give it to RagCache.open"
+        ) from error
+
+
+def _dtype(path: Path, known: str | None, given: str | None) -> str:
+    check_dtype(given or "auto")
+    if given and known and "auto" not in (given, known) and given != known:
+        raise IndexMismatch(
+            f"the index {path} was made in {known}, not {given}; leave the dtype out, or run "
+            f"`{ingest('NEW', paths='PATH…')} --dtype {given}` for another index"
+        )
+    return given or known or "auto"
+
+
+def _embedder(path: Path, known: dict[str, Any], given: str | TextEmbedder | None) -> str | TextEmbedder:
+    own = str(known.get("embedder") or DEFAULT_EMBEDDER)
+    name = own if given is None else given if isinstance(given, str) else GivenEmbedder(given).name
+    if known and name != own:
+        raise InvalidArgument(
+            f"the index {path} was embedded by {own}, not {name}; ingest into another --index to change it"
+        )
+    if given is not None and not isinstance(given, str):
+        return given
+    if known.get("embedder_given"):
+        raise IndexMismatch(
+            f"the index {path} was embedded by {own}, which is no model but a program's own embedder; open it from "
+            f"Python, by RagCache.open({str(path)!r}, embedder=…) with an embedder of that name"
+        )
+    check_embedder(name)
+    return name
+
+
+def _splitter(path: Path, known: dict[str, Any], given: AnySplitter | None) -> AnySplitter | None:
+    own = str(known.get("splitter") or "")
+    name = "" if given is None else splitter_name(given)
+    if given is None:
+        return _absent_splitter(path, own) if own else None
+    splitting(given)
+    if known and name != own:
+        raise IndexMismatch(
+            f"the index {path} was split by {own or 'the built-in splitter'}, not by {name}; ingest into another index "
+            "to change it"
+        )
+    return given
+
+
+def _absent_splitter(path: Path, own: str) -> Callable[[str], Sequence[str]]:
+    """What stands for a splitter that nobody gave: questions need none, documents do."""
+
+    def refuse(text: str) -> NoReturn:
+        raise IndexMismatch(
+            f"the documents of the index {path} were split by {own}; to ingest, open it from Python, by "
+            f"RagCache.open({str(path)!r}, splitter=…) with a splitter of that name"
+        )
+
+    refuse.__qualname__ = own
+    return refuse

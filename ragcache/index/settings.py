@@ -1,0 +1,79 @@
+"""What an index says of itself before its model is loaded."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from ragcache.errors import EmptyIndex, IndexFormat, MissingEncoding, ingest
+from ragcache.method import Method
+from ragcache.store import Catalog
+
+
+def stats(path: str | Path) -> dict[str, Any]:
+    """Documents, chunks, encodings and bytes of an index, its model, and the disk's free bytes; loads no model.
+
+    Raises
+    ------
+    EmptyIndex
+        If there is no index.
+    """
+    path = Path(path)
+    known = settings_of(path)
+    if not known:
+        raise no_index(path)
+    catalog = Catalog(path / "catalog.sqlite")
+    try:
+        found = catalog.stats()
+    finally:
+        catalog.close()
+    free = shutil.disk_usage(path).free
+    return {"path": str(path), "model": known["name"], "method": known["method"], **found, "free_bytes": free}
+
+
+def no_index(path: Path) -> EmptyIndex:
+    """The error of whoever needs an index where none is."""
+    return EmptyIndex(f"there is no index at {path}; run `{ingest(path, paths='PATH…')}` first")
+
+
+def nothing_in(path: Path) -> EmptyIndex:
+    """The error of whoever needs chunks where nothing was ingested."""
+    return EmptyIndex(f"the index {path} is empty; run `{ingest(path, paths='PATH…')}` first")
+
+
+def check_encoding(catalog: Catalog, path: Path, row: Method) -> None:
+    """Refuse a method whose encoding an index lacks altogether.
+
+    Raises
+    ------
+    MissingEncoding
+        The message names the command that makes it.
+    """
+    made = catalog.recipes()
+    if row.encode is not None and made and row.encode.recipe not in made:
+        raise MissingEncoding(
+            f"the index {path} holds {', '.join(made)} KV, but method {row.name!r} loads {row.encode.recipe}; run "
+            f"`{ingest(path, method=row.name)}`"
+        )
+
+
+def settings_of(path: Path) -> dict[str, Any]:
+    """What an existing index remembers, read before its model is loaded.
+
+    Raises
+    ------
+    IndexFormat
+        If the path is a file.
+    """
+    if path.is_file():
+        raise IndexFormat(
+            f"{path} is a file, but an index is a folder; name the folder with --index, or run "
+            f"`{ingest('NEW', paths='PATH…')}` for a new one"
+        )
+    file = path / "catalog.sqlite"
+    if not file.exists():
+        return {}
+    catalog = Catalog(file)
+    try:
+        return dict(catalog.setting("rag", {}))
+    finally:
+        catalog.close()

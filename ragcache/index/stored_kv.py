@@ -1,0 +1,92 @@
+"""One chunk's KV at rest: the key it has, and whether what a blob holds is what the key says."""
+
+from collections.abc import Callable, Sequence
+
+from ragcache.errors import CorruptBlob
+from ragcache.index.chunks import Chunk, Loaded
+from ragcache.model.buffer import ChunkKV
+from ragcache.store import Blob, Codec, EncodingRow, LocalStore, MemoryTier, kv_key, pack, unpack
+
+
+class StoredKV:
+    """Reads and writes KV by key. Whatever fails a check on the way back is a miss with its reason, never a wrong KV.
+
+    Parameters
+    ----------
+    store : LocalStore
+        Has the blobs.
+    memory : MemoryTier
+        Keeps some of them at hand.
+    codec : Codec or None
+        How KV is written; None for raw.
+    fingerprint : str
+        Of the model that makes the KV.
+    secret : bytes
+        Of the index; keys are made with it.
+    limit : int
+        Most tokens that the model takes.
+    drop : callable
+        Told a key whose blob is of no use.
+    """
+
+    def __init__(
+        self,
+        store: LocalStore,
+        memory: MemoryTier,
+        codec: Codec | None,
+        *,
+        fingerprint: str,
+        secret: bytes,
+        limit: int,
+        drop: Callable[[str], object],
+    ) -> None:
+        self._store = store
+        self._memory = memory
+        self._codec = codec
+        self._fingerprint = fingerprint
+        self._secret = secret
+        self._limit = limit
+        self._drop = drop
+
+    def make_key(self, recipe: str, left: Sequence[str], token_ids: Sequence[int]) -> str:
+        """The key of a KV that a recipe makes of tokens behind a left context."""
+        return kv_key(self._secret, fingerprint=self._fingerprint, recipe=recipe, left=left, token_ids=token_ids)
+
+    def load(self, chunk: Chunk, row: EncodingRow, *, exact: bool) -> Loaded:
+        """The KV of a chunk that a row names, or the reason for having none."""
+        if self.make_key(row.recipe, row.left, chunk.segment.token_ids) != row.key:
+            return Loaded(None, row.key, "its KV was made by another model, or for other tokens")
+        try:
+            kv = self.read(row.key, chunk.segment.token_ids)
+        except CorruptBlob as error:
+            self.quarantine(row.key)
+            return Loaded(None, row.key, str(error))
+        return Loaded(kv, row.key, row.recipe, row.kind, exact)
+
+    def read(self, key: str, token_ids: tuple[int, ...]) -> ChunkKV:
+        """The KV of a key, which must be of these tokens.
+
+        Raises
+        ------
+        CorruptBlob
+            If there is none, or it fails a check.
+        """
+        blob = self._memory.get(key, lambda: unpack(self._store.get(key), key))
+        if blob.token_ids != token_ids:
+            raise CorruptBlob(key, "it holds other tokens")
+        if blob.start + len(token_ids) > self._limit:  # as an older version made it behind many neighbours
+            raise CorruptBlob(key, f"it was made beyond the {self._limit:,} tokens that the model takes")
+        return ChunkKV(blob.layers, blob.start, blob.token_ids, dict(blob.extras))
+
+    def write(self, key: str, kv: ChunkKV, recipe: str) -> int:
+        """Store a KV by its key; its size in bytes."""
+        about = {"fingerprint": self._fingerprint, "recipe": recipe}
+        blob = Blob(key, kv.token_ids, kv.start, tuple(t.cpu() for t in kv.layers), kv.extras, about)
+        self._store.put_if_absent(key, pack(blob, self._codec))
+        return self._store.head(key) or 0
+
+    def quarantine(self, key: str) -> None:
+        """Put a blob that failed a check aside."""
+        self._memory.discard(key)
+        self._store.quarantine(key)
+        self._drop(key)

@@ -1,0 +1,119 @@
+"""Method: one choice on each axis, which is one way of answering from cached chunks."""
+
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any
+
+from ragcache.attend import ScoreMod
+from ragcache.encode import Encoder
+from ragcache.errors import InvalidArgument
+from ragcache.layout import Layout, Retrieved
+from ragcache.schedule import Flat, Schedule
+from ragcache.select import Selector
+
+AXES = ("encode", "select", "schedule", "attend", "layout")
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way of answering from cached chunks.
+
+    Attributes
+    ----------
+    name : str
+        What the table calls it.
+    encode : Encoder or None
+        Axis A; None loads nothing.
+    select : Selector or None
+        Axis B; None recomputes nothing.
+    recompute : float or None
+        Default share of selectable tokens; None for rows with a fixed cost.
+    schedule : Schedule
+        Axis C.
+    attend : ScoreMod or None
+        Axis D; None is plain attention.
+    layout : Layout
+        Axis E.
+    paper : str
+        arXiv number.
+    about : str
+        One line for the table.
+    when, when_not : str
+        What the row is for, and what it is not for.
+    tuned : tuple of str
+        Fields, as paths, whose defaults are ours in a row that has a paper.
+
+    Raises
+    ------
+    InvalidArgument
+        If something else needs extras that the encoder does not store.
+    """
+
+    name: str
+    encode: Encoder | None
+    select: Selector | None = None
+    recompute: float | None = None
+    schedule: Schedule = field(default_factory=Flat)
+    attend: ScoreMod | None = None
+    layout: Layout = field(default_factory=Retrieved)
+    paper: str = ""
+    about: str = ""
+    # What is said of a row is no part of what it answers: benchmarks know an answer by the rest.
+    when: str = field(default="", repr=False)
+    when_not: str = field(default="", repr=False)
+    tuned: tuple[str, ...] = field(default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        stored = self.encode.extras if self.encode else ()
+        if lacking := sorted(set(self.needs) - set(stored)):
+            raise InvalidArgument(
+                f"method {self.name!r} takes {', '.join(lacking)}, which {choice(self.encode)} doesn't store"
+            )
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Extras that are read when it answers."""
+        parts = (self.select, self.schedule, self.attend, self.layout)
+        return tuple(dict.fromkeys(extra for part in parts if part is not None for extra in part.needs))
+
+    def budget(self, recompute: float | None) -> float:
+        """The share to recompute: the caller's, or the row's default.
+
+        Raises
+        ------
+        InvalidArgument
+            If the share is outside [0, 1], or given for a row with a fixed cost.
+        """
+        if recompute is None:
+            return self.recompute or 0.0
+        if self.recompute is None:
+            raise InvalidArgument(
+                f"method {self.name!r} has a fixed cost, so recompute={recompute:g} means nothing to it; "
+                "leave it out, or see `ragcache methods` for rows that take a recompute ratio"
+            )
+        if not 0 <= recompute <= 1:
+            raise InvalidArgument(f"recompute is {recompute:g}; it is a share between 0 and 1")
+        return recompute
+
+    def shares_recompute(self, budget: float) -> bool:
+        """Whether questions over one context may share its recomputation, since nothing about it depends on them."""
+        chosen = budget >= 1 or (self.select is not None and self.select.query_agnostic)
+        return budget > 0 and chosen and self.attend is None and self.schedule.precomputable
+
+    def as_dict(self) -> dict[str, Any]:
+        """A row of `ragcache methods --json`."""
+        return {
+            "name": self.name,
+            "paper": self.paper,
+            "about": self.about,
+            **{axis: choice(getattr(self, axis)) for axis in AXES},
+            "recompute": self.recompute,
+            "needs": list(self.needs),
+        }
+
+
+def choice(value: object) -> str | None:
+    """How a choice reads in a table: its name and fields."""
+    if value is None or not is_dataclass(value):
+        return None
+    given = (f"{f.name}={getattr(value, f.name)!r}" for f in fields(value))
+    return f"{type(value).__name__}({', '.join(given)})"

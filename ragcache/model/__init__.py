@@ -1,0 +1,1 @@
+"""The model side: loading, buffers, positions, forwards over sparse query tokens, decoding."""

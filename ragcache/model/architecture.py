@@ -1,0 +1,41 @@
+"""What is found in any decoder: its layers, and the switch between attention implementations."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch import nn
+from transformers import PreTrainedConfig, PreTrainedModel
+
+
+class AttentionSwitch:
+    """Has a model run with another attention implementation for a while.
+
+    Parameters
+    ----------
+    model : PreTrainedModel
+        Any decoder.
+    """
+
+    def __init__(self, model: Any) -> None:
+        # The model's own switch walks through all modules and checks each; far too slow for twice a forward.
+        parts = (part for part in model.modules() if isinstance(part, PreTrainedModel))
+        self._configs: list[PreTrainedConfig] = list({id(part.config): part.config for part in parts}.values())
+
+    @contextmanager
+    def use(self, name: str) -> Iterator[None]:
+        """Run with an implementation of that name; the caller's model is left as it was."""
+        before = [config._attn_implementation for config in self._configs]
+        for config in self._configs:
+            config._attn_implementation = name
+        try:
+            yield
+        finally:
+            for config, own in zip(self._configs, before, strict=True):
+                config._attn_implementation = own
+
+
+def find_layers(model: Any) -> nn.ModuleList:
+    """The decoder layers that hidden states pass through."""
+    depth = model.config.get_text_config().num_hidden_layers
+    return next(m for m in model.modules() if isinstance(m, nn.ModuleList) and len(m) == depth)

@@ -1,0 +1,227 @@
+"""PrefillContext: what a method's choices are handed while an answer is being prepared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ragcache.model.cost import FlopCounter
+from ragcache.model.lazy import Tensor, torch
+from ragcache.model.plan import (
+    EnterSink,
+    ForwardPlan,
+    Positions,
+    PruneTokens,
+    ScoreModFunction,
+    ScoreSink,
+    Slots,
+    StopForward,
+    UpdateSink,
+)
+from ragcache.prompt import Prompt
+
+if TYPE_CHECKING:
+    from ragcache.model.buffer import ChunkKV, KVBuffer
+    from ragcache.model.reader import Reader
+
+
+@dataclass
+class PrefillContext:
+    """One prompt, its buffer, and the means to run part of the model over it, charged.
+
+    Attributes
+    ----------
+    reader : Reader
+        The model that answers.
+    prompt : Prompt
+        Segments, slots and positions.
+    buffer : KVBuffer
+        K and V of every placed segment, in place.
+    placed : dict of int to ChunkKV
+        Segment index to what was placed for it, without K and V: those stand in the buffer.
+    exact : frozenset of int
+        Segments whose placed KV equals what a full prefill would compute.
+    flop_counter : FlopCounter
+        What has been computed so far.
+
+    Attributes
+    ----------
+    token_ids, positions : Tensor
+        (slots,) of the prompt.
+    fresh : Tensor
+        (slots,) bool: no KV was placed.
+    selectable : Tensor
+        (slots,) bool: placed and inexact.
+    stale : Tensor
+        (layers, slots) bool: selectable, and not computed anew in that layer.
+    recomputed : Tensor
+        (slots,) bool: selectable, and among the rows of a final forward.
+    score_mod : ScoreModFunction or None
+        How attention logits are shaped from the final forward on; a method's score mod sets it.
+    """
+
+    reader: Reader
+    prompt: Prompt
+    buffer: KVBuffer
+    placed: Mapping[int, ChunkKV]
+    exact: frozenset[int]
+    flop_counter: FlopCounter
+    token_ids: Tensor = field(init=False)
+    positions: Tensor = field(init=False)
+    fresh: Tensor = field(init=False)
+    selectable: Tensor = field(init=False)
+    stale: Tensor = field(init=False)
+    recomputed: Tensor = field(init=False)
+    score_mod: ScoreModFunction | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        prompt, device = self.prompt, self.reader.device
+        self.token_ids = torch.tensor(prompt.token_ids)
+        self.positions = torch.cat(
+            [torch.arange(start, start + len(s)) for start, s in zip(prompt.starts, prompt.segments, strict=True)]
+        ).to(device)
+        self.fresh = torch.ones(len(prompt), dtype=torch.bool)
+        self.selectable = torch.zeros(len(prompt), dtype=torch.bool)
+        for index in self.placed:
+            self.fresh[self.span(index)] = False
+            self.selectable[self.span(index)] = index not in self.exact
+        self.recomputed = torch.zeros_like(self.selectable)
+        self.stale = self.selectable.to(device).repeat(self.reader.layers, 1)
+
+    def span(self, segment: int) -> slice:
+        """Slots of a segment."""
+        return self.prompt.span(segment)
+
+    @property
+    def question(self) -> Slots:
+        """Slots of the question's own words."""
+        span = self.span(self.prompt.question)
+        return Slots(torch.arange(span.start, span.stop))
+
+    @property
+    def context_end(self) -> int:
+        """First slot after the last chunk."""
+        chunks = self.prompt.chunks()
+        return self.prompt.slots[chunks[-1] + 1] if chunks else 0
+
+    def with_fresh(self, rows: Slots) -> Slots:
+        """Rows of the context together with all fresh text, ascending."""
+        mask = self.fresh.clone()
+        mask[rows] = True
+        return Slots(mask.nonzero().squeeze(1))
+
+    def hidden(self, rows: Slots, *, upto: int) -> Tensor:
+        """Run the layers below `upto`: (rows, width) hidden states that enter it."""
+        entered: list[Tensor] = []
+
+        def enter(layer: int, hidden: Tensor) -> None:
+            if layer == upto:
+                entered.append(hidden)
+                raise StopForward
+
+        self.forward(rows, on_enter=enter)
+        return entered[0]
+
+    def forward(
+        self,
+        rows: Slots,
+        *,
+        scores: dict[int, ScoreSink] | None = None,
+        stop_after_scores: bool = False,
+        on_update: UpdateSink | None = None,
+        on_enter: EnterSink | None = None,
+        first: int = 0,
+        hidden: Tensor | None = None,
+        last: int | None = None,
+    ) -> None:
+        """Run rows of the prompt against the buffer and charge for it.
+
+        Parameters
+        ----------
+        rows : Slots
+            Ascending.
+        scores : dict of int to ScoreSink, optional
+            Layers whose attention probabilities are wanted.
+        stop_after_scores : bool
+            End after the deepest of those layers.
+        on_update : UpdateSink, optional
+            Sees fresh K and V per layer before they are written; may raise `StopForward`.
+        on_enter : EnterSink, optional
+            Sees the hidden states that enter each layer; may raise `StopForward`.
+        first : int
+            Layer to begin at, which `hidden` enters.
+        hidden : Tensor, optional
+            (rows, width).
+        last : int, optional
+            Layer whose K and V end it.
+        """
+        with self._planned(
+            rows, on_update, scores=scores or {}, stop_after_scores=stop_after_scores, on_enter=on_enter,
+            first=first, hidden=hidden, last=last,
+        ) as plan:  # fmt: skip
+            self.reader.forward(*self._rows(rows), self.buffer, plan)
+
+    def logits(
+        self,
+        rows: Slots,
+        *,
+        on_update: UpdateSink | None = None,
+        prune: PruneTokens | None = None,
+        first: int = 0,
+        hidden: Tensor | None = None,
+    ) -> Tensor:
+        """The same to the end, shaped as `score_mod` says: (vocabulary,) fp32 logits of the last row.
+
+        Parameters
+        ----------
+        prune : PruneTokens, optional
+            Lets fewer rows go on, layer by layer; the last row must be among them.
+        """
+        options = {"prune": prune, "first": first, "hidden": hidden, "score_mod": self.score_mod}
+        with self._planned(rows, on_update, **options) as plan:
+            logits = self.reader.logits(*self._rows(rows), self.buffer, plan)
+        self.flop_counter.add_lm_head()
+        self.recomputed[rows] = self.selectable[rows]
+        return logits
+
+    def append(self, tokens: Sequence[int], count: int) -> Tensor:
+        """Logits after each of some more tokens, (tokens, vocabulary); not charged.
+
+        The first of them is the `count`-th behind the prompt (from 0); whatever stood there or behind it is forgotten.
+        """
+        ahead = torch.arange(count, count + len(tokens), device=self.reader.device)  # (tokens,)
+        end = len(self.prompt) + count + len(tokens)
+        self.buffer.truncate(end - len(tokens))
+        plan = ForwardPlan(Slots(len(self.prompt) + ahead), end, score_mod=self.score_mod)
+        return self.reader.logits(tokens, Positions(self.positions[-1] + 1 + ahead), self.buffer, plan, every=True)
+
+    def _on_device(self, rows: Slots) -> Slots:
+        return Slots(rows.to(self.reader.device))
+
+    def _rows(self, rows: Slots) -> tuple[list[int], Positions]:
+        return self.token_ids[rows].tolist(), Positions(self.positions[self._on_device(rows)])
+
+    @contextmanager
+    def _planned(self, rows: Slots, on_update: UpdateSink | None, **options: Any) -> Iterator[ForwardPlan]:
+        """A forward that charges each layer's rows as they are computed; once written they are no longer stale."""
+        current = rows
+
+        def update(layer: int, key: Tensor, value: Tensor) -> None:
+            nonlocal current
+            if len(plan.slots) != len(current):  # an accelerator is waited for only where rows have left
+                current = Slots(plan.slots.cpu())
+            self.flop_counter.charge(current, 1, selectable=int(self.selectable[current].sum()))
+            try:
+                if on_update is not None:
+                    on_update(layer, key, value)
+            finally:  # it may end the forward
+                self.stale[layer, plan.slots] = False
+
+        plan = ForwardPlan(self._on_device(rows), int(rows[-1]) + 1, on_update=update, **options)
+        try:
+            yield plan
+        finally:
+            # It knows the plan and this context: in a ring, the buffer would wait for the collector.
+            plan.on_update = None

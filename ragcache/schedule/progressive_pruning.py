@@ -1,0 +1,86 @@
+"""Many tokens in the first layers, few in the last."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ragcache.errors import InvalidArgument
+from ragcache.model.deviation import moved
+from ragcache.model.lazy import Tensor, torch
+from ragcache.model.plan import Slots
+from ragcache.model.prefill_context import PrefillContext
+from ragcache.schedule.protocol import Schedule
+from ragcache.schedule.ranking import best, top
+
+
+@dataclass(frozen=True)
+class ProgressivePruning(Schedule):
+    """CacheBlend's gradual filtering (2405.16444, section 4.3), for the scores of any selector.
+
+    Layer l of L recomputes the share r * (1 + spread * (1 - 2 l / (L - 1))) of the selectable tokens, a straight line
+    whose mean over layers is the budget r; it never begins above 1, so that r = 1 is all of them everywhere. A token
+    that has left doesn't come back: its hidden state ends there, and later layers keep its reused K and V.
+
+    Attributes
+    ----------
+    spread : float
+        0 is `Flat`, 1 ends with nothing but fresh text (tuned here: none, the paper gives no curve).
+    by : {"scores", "deviation"}
+        Who stays: the selector's best, or, as in the paper, those whose keys moved most in the layer they have just
+        been through. The selector's scores decide while no key has moved.
+    """
+
+    spread: float = 0.5
+    by: Literal["scores", "deviation"] = "scores"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.spread <= 1:
+            raise InvalidArgument(f"spread is {self.spread:g}; ProgressivePruning takes one between 0 (flat) and 1")
+
+    def share(self, layer: int, layers: int, budget: float) -> float:
+        """The share of the selectable tokens that a layer recomputes."""
+        spread = min(self.spread, (1 - budget) / budget) if budget else 0.0
+        return budget * (1 + spread * (1 - 2 * layer / max(1, layers - 1)))
+
+    def rows(self, scores: Tensor, budget: float, p: PrefillContext) -> Slots:
+        """What the first layer recomputes."""
+        return best(scores, self.share(0, p.reader.layers, budget), p)
+
+    def logits(self, scores: Tensor, rows: Slots, budget: float, p: PrefillContext) -> Tensor:
+        """One forward that rows leave on the way."""
+        leaving = _Leaving(self, scores, budget, p)
+        return p.logits(p.with_fresh(rows), prune=leaving.prune, on_update=leaving.measure)
+
+
+class _Leaving:
+    """Who is left, layer by layer."""
+
+    def __init__(self, schedule: ProgressivePruning, scores: Tensor, budget: float, p: PrefillContext) -> None:
+        self._schedule = schedule
+        self._scores = scores
+        self._budget = budget
+        self._context = p
+        self._slots = Slots(torch.empty(0, dtype=torch.int64))
+        self._moved: Tensor | None = None  # (rows,) squared deviation of the current rows' keys in the last layer
+
+    def measure(self, layer: int, key: Tensor, value: Tensor) -> None:
+        """How far the current rows' keys, (kv_heads, rows, head_dim), are from those they replace."""
+        here = Slots(self._slots.to(key.device))
+        # Where a selector's own pass has left fresh keys, what moves them is rounding.
+        if self._schedule.by == "deviation" and bool(self._context.stale[layer, here].any()):
+            self._moved = moved(key, self._context.buffer.keys_at(layer, here)).cpu()
+
+    def prune(self, layer: int, slots: Slots) -> Tensor | None:
+        """The rows that go on into a layer."""
+        p, here = self._context, Slots(slots.cpu())
+        candidates = p.selectable[here].nonzero().squeeze(1)  # (selectable rows,)
+        share = self._schedule.share(layer, p.reader.layers, self._budget)
+        count = share * int(p.selectable.sum())
+        self._slots = here
+        if round(count) >= len(candidates):
+            return None
+        stay = torch.ones(len(here), dtype=torch.bool)
+        stay[candidates] = False
+        values = self._scores[here] if self._moved is None else self._moved  # (rows,)
+        stay[candidates[top(values[candidates], count)]] = True
+        self._slots = Slots(here[stay])
+        return stay.nonzero().squeeze(1).to(slots.device)

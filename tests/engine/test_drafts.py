@@ -1,0 +1,59 @@
+"""A draft of the answer makes it cheaper, never another one."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragcache.engine.engine import Engine
+from ragcache.index.index import Index
+from ragcache.model.decode import Sampling
+from ragcache.model.reader import Reader
+
+TEXTS = ["The Tide project is based in Oslo.", "The ferry crosses the sound every hour."]
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory, readers):  # type: ignore[no-untyped-def]
+    with Index(tmp_path_factory.mktemp("drafts"), readers("llama")) as index:
+        yield Engine(index.reader, index)
+
+
+def said(engine: Engine, *drafts: Sequence[int], method: str = "cacheblend", **sampling: float) -> tuple[int, ...]:
+    how = Sampling(max_new_tokens=8, **sampling)  # type: ignore[arg-type]
+    stream = engine.stream("Where is the project?", TEXTS, method=method, sampling=how, drafts=drafts)
+    return stream.answer.token_ids
+
+
+@given(cut=st.integers(0, 8), rest=st.lists(st.integers(5, 260), max_size=4))
+@settings(max_examples=15, deadline=None)
+def test_whatever_is_drafted_the_answer_is_the_same(engine: Engine, cut: int, rest: list[int]) -> None:
+    answer = said(engine)
+    assert len(answer) == 8
+    assert said(engine, [*answer[:cut], *rest]) == answer
+
+
+def test_a_right_draft_saves_forwards(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer, rows = said(engine), list[int]()
+    original = Reader.logits
+
+    def counting(self, token_ids, *rest, every=False):  # type: ignore[no-untyped-def]
+        rows.extend([len(token_ids)] * every)
+        return original(self, token_ids, *rest, every=every)
+
+    monkeypatch.setattr(Reader, "logits", counting)
+    assert said(engine, [1, 2], answer) == answer
+    assert rows == [7]  # the eighth token needs no forward
+    rows.clear()
+    assert said(engine, [*answer[:2], 5], [*answer[:4], 5], answer) == answer
+    assert rows == [3, 3, 3]  # one draft after the other, each from where the one before it went wrong
+    rows.clear()
+    assert said(engine, answer[:3]) == answer
+    assert rows == [3, 1, 1, 1, 1]
+
+
+def test_full_prefill_and_sampling_take_every_step(engine: Engine) -> None:
+    full, drawn = said(engine, method="full"), said(engine, temperature=1.0, seed=3)
+    assert said(engine, full, method="full") == full
+    assert said(engine, drawn, temperature=1.0, seed=3) == drawn

@@ -1,0 +1,187 @@
+"""The engine's promises: threads, budgets, reports, and clear refusals."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import tiny_reader
+from staged import QUESTION, TEXTS, make
+
+from ragcache.encode import Alone
+from ragcache.engine.chat import Message
+from ragcache.engine.engine import Engine
+from ragcache.errors import InvalidArgument, MissingEncoding, PromptTooLong, UnknownMethod
+from ragcache.index.chunks import Chunk
+from ragcache.index.index import Index
+from ragcache.method import Method
+from ragcache.methods import METHODS
+from ragcache.model.decode import Sampling
+from ragcache.model.reader import Reader
+from ragcache.select import QuestionAttention
+
+SHORT = Sampling(max_new_tokens=6)
+
+
+@pytest.fixture
+def ready(tmp_path: Path, reader: Reader) -> tuple[Engine, list[Chunk]]:
+    return make(tmp_path, reader, "naive", "fusionrag", "link0")
+
+
+def test_eight_threads_with_different_methods_give_the_sequential_answers(ready: tuple[Engine, list[Chunk]]) -> None:
+    engine, chunks = ready
+    work = [(name, chunks[i:] + chunks[:i]) for i, name in enumerate([*METHODS][:8])]
+
+    def ask(name: str, order: list[Chunk]) -> tuple[tuple[int, ...], int]:
+        answer = engine.answer(QUESTION, order, method=name, sampling=SHORT)
+        return answer.token_ids, answer.report.tokens.recomputed
+
+    expected = [ask(*item) for item in work]
+    for _ in range(3):
+        found: dict[int, object] = {}
+
+        def run(slot: int, found: dict[int, object] = found) -> None:
+            found[slot] = ask(*work[slot])
+
+        threads = [threading.Thread(target=run, args=(i,)) for i in range(len(work))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert [found[i] for i in range(len(work))] == expected
+
+
+def test_a_stream_gives_the_same_text_as_an_answer(ready: tuple[Engine, list[Chunk]]) -> None:
+    engine, chunks = ready
+    stream = engine.stream(QUESTION, chunks, method="naive", sampling=SHORT)
+    assert "".join(stream).strip() == stream.answer.text
+    assert stream.answer.token_ids == engine.answer(QUESTION, chunks, method="naive", sampling=SHORT).token_ids
+
+
+def test_a_stream_left_half_read_is_finished_not_begun_again(ready: tuple[Engine, list[Chunk]]) -> None:
+    engine, chunks = ready
+    whole = engine.answer(QUESTION, chunks, method="naive", sampling=Sampling(max_new_tokens=12))
+    stream = engine.stream(QUESTION, chunks, method="naive", sampling=Sampling(max_new_tokens=12))
+    next(iter(stream))
+    assert stream.answer.token_ids == whole.token_ids
+    assert stream.answer.text == whole.text
+
+
+def test_the_stock_answer_equals_generate(ready: tuple[Engine, list[Chunk]]) -> None:
+    import torch
+
+    engine, chunks = ready
+    answer = engine.answer(QUESTION, chunks, method="full", sampling=SHORT)
+    prompt = engine.prefill(QUESTION, chunks, method="full").prompt
+    ids = torch.tensor([prompt.token_ids])
+    generated = engine.reader.model.generate(
+        ids, attention_mask=torch.ones_like(ids), max_new_tokens=6, do_sample=False, pad_token_id=0
+    )
+    stop = engine.reader.stop_ids
+    expected = [token for token in generated[0, ids.shape[1] :].tolist() if token not in stop]
+    assert list(answer.token_ids) == expected
+
+
+def test_text_that_was_never_ingested_is_a_miss_and_is_answered(ready: tuple[Engine, list[Chunk]]) -> None:
+    engine, chunks = ready
+    report = engine.answer(QUESTION, [chunks[0], "Something new."], method="naive", sampling=SHORT).report
+    assert [c.cache for c in report.chunks] == ["hit", "miss"]
+    assert report.chunks[1].reason
+    assert report.charged > 0, "a miss is computed, and computing is charged"
+
+
+def test_a_prompt_without_chunks_is_answered(ready: tuple[Engine, list[Chunk]]) -> None:
+    engine, _ = ready
+    naive = engine.answer(QUESTION, [], method="fusionrag", sampling=SHORT)
+    assert naive.token_ids == engine.answer(QUESTION, [], method="full", sampling=SHORT).token_ids
+    assert naive.report.chunks == ()
+
+
+def test_the_same_chunk_twice_is_placed_twice(ready: tuple[Engine, list[Chunk]]) -> None:
+    engine, chunks = ready
+    report = engine.prefill(QUESTION, [chunks[0], chunks[1], chunks[0]], method="naive").report
+    assert report.cached == 3
+
+
+def test_a_comparison_is_measured_on_the_same_ids(ready: tuple[Engine, list[Chunk]]) -> None:
+    engine, chunks = ready
+    answer = engine.answer(QUESTION, chunks, method="random", recompute=1.0, sampling=SHORT, compare=True)
+    assert answer.comparison is not None
+    assert answer.comparison.same_answer
+    assert answer.comparison.full_prefill_first_token_ms > 0
+    assert "full prefill" in answer.report.line(answer.comparison)
+    assert set(answer.as_dict()["compare"]) == {"full_prefill_first_token_ms", "speedup", "same_answer"}
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
+def test_a_share_outside_zero_to_one_is_refused(ready: tuple[Engine, list[Chunk]], share: float) -> None:
+    with pytest.raises(InvalidArgument, match="between 0 and 1"):
+        ready[0].prefill(QUESTION, ready[1], method="epic", recompute=share)
+
+
+@pytest.mark.parametrize("name", ["full", "naive", "prefix", "link0"])
+def test_a_fixed_cost_row_refuses_the_dial_by_name(ready: tuple[Engine, list[Chunk]], name: str) -> None:
+    with pytest.raises(InvalidArgument, match=name):
+        ready[0].prefill(QUESTION, ready[1], method=name, recompute=0.5)
+
+
+def test_an_unknown_method_is_refused_with_the_list(ready: tuple[Engine, list[Chunk]]) -> None:
+    with pytest.raises(UnknownMethod, match=r"nave.*naive"):
+        ready[0].prefill(QUESTION, ready[1], method="nave")
+
+
+def test_a_blank_question_is_refused(ready: tuple[Engine, list[Chunk]]) -> None:
+    with pytest.raises(InvalidArgument, match="blank"):
+        ready[0].prefill("  \n", ready[1], method="naive")
+
+
+def test_a_prompt_beyond_the_models_limit_is_refused(tmp_path: Path) -> None:
+    engine, chunks = make(tmp_path, tiny_reader("llama", max_position_embeddings=256), "naive")
+    assert engine.answer(QUESTION, chunks[:1], method="naive", sampling=SHORT).report.cached == 1
+    with pytest.raises(PromptTooLong, match="256"):
+        engine.answer(QUESTION, chunks, method="naive", sampling=SHORT)
+
+
+def test_an_encoding_the_index_lacks_is_named_with_its_command_on_every_path(tmp_path: Path, reader: Reader) -> None:
+    engine, chunks = make(tmp_path, reader, "naive")
+    lacking: list[Callable[[], object]] = [
+        lambda: engine.check_encoding(METHODS["fusionrag"]),
+        lambda: engine.answer(QUESTION, chunks, method="fusionrag"),
+        lambda: engine.answer(QUESTION, chunks, method="fusionrag", history=[Message("user", "Hello.")]),
+        lambda: engine.answers([(QUESTION, chunks)], method="fusionrag"),
+        lambda: engine.stream(QUESTION, chunks, method="fusionrag"),
+        lambda: engine.complete(TEXTS[0], method="fusionrag"),
+    ]
+    for ask in lacking:
+        with pytest.raises(MissingEncoding, match=r"ragcache ingest --method fusionrag"):
+            ask()
+    engine.check_encoding(METHODS["cacheblend"])  # shares naive's encoding
+
+
+def test_ones_own_method_is_a_replaced_row(ready: tuple[Engine, list[Chunk]]) -> None:
+    from dataclasses import replace
+
+    engine, chunks = ready
+    row = replace(METHODS["fusionrag"], select=QuestionAttention(layers=(0.5, -1), reduce="max"))
+    assert engine.prefill(QUESTION, chunks, method=row, recompute=0.3).report.tokens.recomputed > 0
+    with pytest.raises(InvalidArgument, match="value_deviation"):
+        Method("broken", Alone(), _Greedy(), 0.1)
+
+
+class _Greedy(QuestionAttention):
+    needs = ("value_deviation",)
+
+
+def test_selectors_choose_what_they_say(ready: tuple[Engine, list[Chunk]], readers: Callable[[str], Reader]) -> None:
+    engine, chunks = ready
+    report = engine.prefill(QUESTION, chunks, method="epic", recompute=0.1).report
+    counts = [c.recomputed for c in report.chunks]
+    assert max(counts) - min(counts) <= 1, "the first tokens of every chunk, evenly"
+    once, again = (engine.prefill(QUESTION, chunks, method="random", recompute=0.3).logits for _ in range(2))
+    assert (once == again).all()
+
+
+def test_an_engine_serves_an_index_of_its_own_texts(tmp_path: Path, reader: Reader) -> None:
+    with Index(tmp_path / "fresh", reader) as index:
+        answer = Engine(reader, index).answer(QUESTION, list(TEXTS), method="fusionrag", sampling=SHORT)
+    assert [c.cache for c in answer.report.chunks] == ["miss"] * len(TEXTS)

@@ -1,0 +1,69 @@
+"""What KV takes is computed from a configuration, is what a model really makes, and is what the pages say."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from conftest import ARCHITECTURES
+from transformers import AutoConfig
+
+from ragcache.model.cost import PAGE_TOKENS, gigabytes_per_1000_pages, kv_bytes_per_token
+from ragcache.model.reader import Reader
+
+PAGE = Path(__file__).parents[2] / "docs" / "costs.md"
+#: What the checkpoints' own config.json say.
+CONFIGS: dict[str, tuple[str, dict[str, Any]]] = {
+    "Qwen/Qwen2.5-0.5B-Instruct": (
+        "qwen2",
+        {"hidden_size": 896, "num_hidden_layers": 24, "num_attention_heads": 14, "num_key_value_heads": 2},
+    ),
+    "Qwen/Qwen2.5-7B-Instruct": (
+        "qwen2",
+        {"hidden_size": 3584, "num_hidden_layers": 28, "num_attention_heads": 28, "num_key_value_heads": 4},
+    ),
+    "meta-llama/Llama-3.1-8B-Instruct": (
+        "llama",
+        {"hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8},
+    ),
+}
+
+
+@pytest.mark.parametrize("architecture", sorted(ARCHITECTURES))
+def test_the_configuration_says_what_a_loaded_model_makes(architecture: str, readers: Callable[[str], Reader]) -> None:
+    reader = readers(architecture)
+    assert kv_bytes_per_token(reader.model.config, torch.float32) == reader.bytes_per_token
+
+
+def test_without_another_dtype_the_configuration_s_own_counts() -> None:
+    kind, dims = CONFIGS["Qwen/Qwen2.5-0.5B-Instruct"]
+    assert kv_bytes_per_token(AutoConfig.for_model(kind, **dims)) == 12288
+    assert kv_bytes_per_token(AutoConfig.for_model(kind, **dims, dtype="float32")) == 2 * 12288
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_the_page_says_what_the_function_gives(name: str) -> None:
+    kind, dims = CONFIGS[name]
+    config = AutoConfig.for_model(kind, **dims, dtype="bfloat16")
+    nbytes = kv_bytes_per_token(config)
+    head = config.hidden_size // config.num_attention_heads
+    row = (config.num_hidden_layers, config.num_key_value_heads, head, f"{nbytes:,}")
+    cells = [name, *map(str, row), f"{gigabytes_per_1000_pages(nbytes):.1f}"]
+    assert f"| {' | '.join(cells)} |" in PAGE.read_text()
+
+
+def test_the_page_names_every_model_that_is_checked_and_the_length_of_a_page() -> None:
+    text = PAGE.read_text()
+    assert set(re.findall(r"^\| (\S+/\S+) \|", text, re.MULTILINE)) == set(CONFIGS)
+    assert f"{PAGE_TOKENS} tokens" in text
+
+
+def test_the_page_s_example_runs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    kind, dims = CONFIGS["Qwen/Qwen2.5-7B-Instruct"]
+    config = AutoConfig.for_model(kind, **dims, dtype="bfloat16")
+    monkeypatch.setattr(AutoConfig, "from_pretrained", lambda name: config)
+    (example,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    exec(example, {})
+    assert capsys.readouterr().out == "57344 28.672\n"

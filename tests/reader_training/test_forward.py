@@ -1,0 +1,56 @@
+import pytest
+import torch
+from reader_training.forward import hidden_states
+from reader_training.model import new_reader
+
+
+@pytest.fixture(scope="module")
+def model():
+    made = new_reader(300, hidden=64, layers=3, inner=96)
+    with torch.no_grad():
+        for p in made.parameters():
+            p.add_(torch.randn_like(p) * 0.02)  # biases and gains away from their trivial start
+    return made
+
+
+def _inputs() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    ids = torch.randint(0, 300, (2, 40), generator=torch.Generator().manual_seed(1))
+    bias = torch.full((40, 40), float("-inf")).triu(1)[None, None].repeat(2, 1, 1, 1)
+    bias[1, :, 30:, 5:12] = float("-inf")
+    positions = torch.arange(40).repeat(2, 1)
+    positions[1, 30:] += 7
+    return ids, bias, positions
+
+
+def test_fast_forward_equals_hugging_face_in_fp32(model):
+    ids, bias, positions = _inputs()
+    weights = dict(model.named_parameters())
+    with torch.no_grad():
+        (ours,) = hidden_states(weights, model.config, ids, bias, positions, torch.float32)
+        theirs = model.model(input_ids=ids, attention_mask=bias, position_ids=positions).last_hidden_state
+    assert (ours - theirs).abs().max() < 1e-4
+
+
+def test_hand_written_backward_equals_autograd_of_hugging_face(model):
+    ids, bias, positions = _inputs()
+    weights = dict(model.named_parameters())
+    target = torch.randn(2, 40, 64, generator=torch.Generator().manual_seed(2))
+    (hidden_states(weights, model.config, ids, bias, positions, torch.float32)[0] * target).sum().backward()
+    ours = {n: p.grad.clone() for n, p in weights.items()}
+    model.zero_grad()
+    out = model.model(input_ids=ids, attention_mask=bias, position_ids=positions).last_hidden_state
+    (out * target).sum().backward()
+    for name, p in weights.items():
+        assert (ours[name] - p.grad).abs().max() < 1e-3 * max(1.0, p.grad.abs().max().item()), name
+    model.zero_grad()
+
+
+def test_a_state_of_an_earlier_layer_is_what_the_model_without_the_later_ones_returns(model):
+    ids, bias, positions = _inputs()
+    weights = dict(model.named_parameters())
+    with torch.no_grad():
+        early, _ = hidden_states(weights, model.config, ids, bias, positions, torch.float32, depths=(2,))
+        last = model.model.layers.pop(2)
+        theirs = model.model(input_ids=ids, attention_mask=bias, position_ids=positions).last_hidden_state
+        model.model.layers.append(last)
+    assert (early - theirs).abs().max() < 1e-4
