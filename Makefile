@@ -20,9 +20,8 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	HF_HUB_OFFLINE=1 $(BIN)/ragcache demo
 
-# One process a core, one thread each.
 test: $(READY)
-	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest
 
 check: $(READY)
 	$(BIN)/ruff check .
