@@ -377,7 +377,7 @@ class RagCache:
         with clock.stage("retrieve", waits=False):
             said = [message.text for message in history if message.role == "user"]
             chunks = self.retrieve("\n".join([*said[-1:], question]), top_k=top_k)
-        options = RequestOptions(method, recompute, sampling, clock=clock, checked=True)
+        options = RequestOptions(method, recompute, sampling, clock=clock, check=False)
         return self.engine.requests.from_question(question, chunks, options, history)
 
     def _encoders(self, names: Sequence[AnyMethod] | None) -> list[Encoder]:

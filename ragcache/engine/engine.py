@@ -205,9 +205,7 @@ class Engine:
         The method is the engine's own where none is named, whatever break-even says, and KV that the index lacks
         altogether is made, for this once.
         """
-        options = RequestOptions(
-            method or self.method, recompute, Sampling(max_new_tokens=max_new_tokens), make_missing=True
-        )
+        options = RequestOptions(method or self.method, recompute, Sampling(max_new_tokens=max_new_tokens), check=False)
         request = self.requests.from_question(question, chunks, options)
         return choose_strategy(request.method).prefill(request, self.index)
 

@@ -69,9 +69,9 @@ def plan_prompt(request: Request, index: Index) -> Plan:
     segments = [chunk.segment for chunk in request.chunks]
     prompt = row.layout.place(request.frame, index.prefix_segment, segments, request.question, look)
     _check_length(prompt, request, index)
-    # What needs no KV runs while it is loaded; at 0 and 1 there is nothing to choose.
-    chooses = row.encode is not None and row.select is not None and 0 < request.ratio < 1
-    selector = row.select.begin(prompt) if row.select is not None and chooses else None
+    selector = None
+    if row.encode is not None and row.select is not None and 0 < request.ratio < 1:  # or there is nothing to choose
+        selector = row.select.begin(prompt)  # what needs no KV runs while it is loaded
     return Plan(request, loader(prompt), selector)
 
 

@@ -90,10 +90,8 @@ class RequestOptions:
     at_once : bool
         Whether it is one of several that are answered at once: they gain more by what they share than by full prefill
         of a few, so break-even is not looked at.
-    make_missing : bool
-        Whether KV of an encoding that the index lacks altogether is made, for this once.
-    checked : bool
-        Whether it was looked already that the index has the method's encoding.
+    check : bool
+        Whether a method whose encoding the index lacks altogether is refused; else its KV is made, for this once.
     """
 
     method: AnyMethod | None = None
@@ -103,8 +101,7 @@ class RequestOptions:
     clock: Clock | None = None
     shared: SharedContexts | None = None
     at_once: bool = False
-    make_missing: bool = False
-    checked: bool = False
+    check: bool = True
 
 
 class RequestBuilder:
@@ -159,13 +156,13 @@ class RequestBuilder:
             As `Engine.complete`.
         """
         options = options or RequestOptions()
-        if not (options.make_missing or options.checked):
+        if options.check:
             self.check_encoding(options.method or self.method)
         clock = options.clock or Clock(self._index.reader.device)
         with clock.stage("match", waits=False):
             parsed = self.parser.parse(prompt)
         return self._build(
-            question or parsed.question, parsed.chunks, parsed, replace(options, clock=clock, checked=True)
+            question or parsed.question, parsed.chunks, parsed, replace(options, clock=clock, check=False)
         )
 
     def from_pairs(
@@ -199,8 +196,8 @@ class RequestBuilder:
     ) -> Request:
         row, notes = self._choose(options, chunks)
         ratio = row.budget(options.recompute)
-        if not (options.make_missing or options.checked) and any(chunk.source for chunk in chunks):
-            self.check_encoding(row)  # of others there is no KV anyway
+        if options.check and any(chunk.source for chunk in chunks):  # of others there is no KV anyway
+            self.check_encoding(row)
         said = (*notes, *filter(None, [self._index.reader.refused]), *self.parser.notes(frame, chunks))
         clock, sampling = options.clock or Clock(self._index.reader.device), options.sampling or Sampling()
         return Request(

@@ -41,7 +41,7 @@ def prefill_shared(
     recompute: float | None = None,
 ) -> Prefilled:
     """As `Engine.prefill`, over contexts that questions share."""
-    options = RequestOptions(method or engine.method, recompute, shared=shared, make_missing=True)
+    options = RequestOptions(method or engine.method, recompute, shared=shared, check=False)
     request = engine.requests.from_question(question, chunks, options)
     return choose_strategy(request.method).prefill(request, engine.index)
 
