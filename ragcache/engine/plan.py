@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ragcache.engine.load import ContextLoader
+from ragcache.engine.context_loader import ContextLoader
 from ragcache.engine.request import Request
 from ragcache.errors import InvalidArgument, PromptTooLong
 from ragcache.index.index import Index

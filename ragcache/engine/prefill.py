@@ -7,10 +7,11 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from ragcache.engine.load import load_context
 from ragcache.engine.plan import plan_prompt
 from ragcache.engine.reporting import build_report
 from ragcache.engine.request import Request
-from ragcache.engine.select import load_context, select_tokens
+from ragcache.engine.select import select_tokens
 from ragcache.index.index import Index
 from ragcache.method import Method
 from ragcache.model.decode import Step

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from ragcache.engine.load import ContextLoader
+from ragcache.engine.context_loader import ContextLoader
 from ragcache.engine.plan import Plan
 from ragcache.index.chunks import Chunk, Loaded
 from ragcache.report import CacheReport, ChunkReport, Tokens

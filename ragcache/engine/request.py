@@ -9,7 +9,7 @@ from typing import Self
 from ragcache.engine.break_even import BreakEven
 from ragcache.engine.chat import Message, build_chat
 from ragcache.engine.clock import Clock
-from ragcache.engine.load import SharedContexts
+from ragcache.engine.context_loader import SharedContexts
 from ragcache.engine.parsed_prompt import ParsedPrompt
 from ragcache.engine.prompt_parser import PromptParser
 from ragcache.index.chunks import Chunk

@@ -1,4 +1,4 @@
-"""Load and select: a planned prompt's KV in a buffer, and which tokens of it are computed again."""
+"""Select: which of the reused tokens are computed again, ahead of the question or for it."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -6,10 +6,9 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from ragcache.engine.load import SharedRecompute
+from ragcache.engine.context_loader import SharedRecompute
 from ragcache.engine.plan import Plan
 from ragcache.engine.request import Request
-from ragcache.errors import InvalidArgument
 from ragcache.model.plan import Slots
 from ragcache.model.prefill_context import PrefillContext
 
@@ -33,24 +32,6 @@ class Selection:
     ratio: float
 
 
-def load_context(plan: Plan) -> PrefillContext:
-    """Load the prompt's KV into a buffer with room for the answer.
-
-    A context that questions share is loaded once, and recomputed once where nothing about that depends on a question.
-
-    Raises
-    ------
-    InvalidArgument
-        If the method loads no KV.
-    """
-    request, loader = plan.request, plan.loader
-    if request.method.encode is None:
-        raise InvalidArgument(f"method {request.method.name!r} loads no KV; it answers by full prefill")
-    if request.shared is None:
-        return loader.load(request.method.encode, plan.room)
-    return loader.copy_shared(request.method.encode, plan.room, request.shared, _shared_recompute(plan))
-
-
 def select_tokens(plan: Plan, context: PrefillContext) -> Selection:
     """Choose what is recomputed for this question."""
     row, ratio = plan.request.method, 0.0 if _is_shared(plan.request) else plan.request.ratio
@@ -65,7 +46,8 @@ def _is_shared(request: Request) -> bool:
     return request.shared is not None and request.method.shares_recompute(request.ratio)
 
 
-def _shared_recompute(plan: Plan) -> SharedRecompute | None:
+def shared_recompute(plan: Plan) -> SharedRecompute | None:
+    """What is recomputed of a context that questions share, ahead of all of them; None where each chooses its own."""
     request = plan.request
     if not _is_shared(request):
         return None
