@@ -21,8 +21,10 @@ class Card:
     ----------
     n : int
         Questions.
+    unstated : float
+        Share without an accepted answer: full prefill's own is the one to agree with.
     closed : float
-        Share whose answer is yes or no, which no text needs to contain.
+        Share whose answer is yes, no or a choice, which no text needs to contain.
     answerable : float or None
         Share of the others whose chunks contain an accepted answer, both normalised as in scoring. None if there are
         no others.
@@ -39,6 +41,7 @@ class Card:
     """
 
     n: int
+    unstated: float
     closed: float
     answerable: float | None
     gold: float
@@ -51,10 +54,12 @@ class Card:
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """What keeps scores on the sample from meaning what they seem to, one sentence each."""
-        asked, unknown = round(self.n * (1 - self.closed)), round(self.n * (1 - self.gold))
+        asked = round(self.n * (1 - self.closed - self.unstated))
+        silent, unknown = round(self.n * self.unstated), round(self.n * (1 - self.gold))
         found = {
             f"the answer stands in the chunks of only {asked - len(self.missing)} of {asked} questions; "
             "report scores on those": self.answerable is not None and self.answerable < _SOUND,
+            f"{silent} of {self.n} questions state no answer; read their agreement with full prefill": silent > 0,
             f"{self.repeated} of {self.n} questions are asked more than once": self.repeated > 0,
             f"the needed chunks of {unknown} of {self.n} questions are not known": unknown > 0,
             f"one answer is right for {self.majority:.0%} of the questions": self.majority >= _COMMON,
@@ -71,24 +76,26 @@ class Card:
 def card(examples: Sequence[Example]) -> Card:
     """Describe a sample; at least one example."""
     n = len(examples)
-    asked = [example for example in examples if not closed(example.answers)]
+    stated = [example for example in examples if example.answers]
+    asked = [example for example in stated if not closed(example.answers)]
     missing = tuple(example.id for example in asked if not answerable(example))
     counts = Counter(answer for example in examples for answer in {normalise(one) for one in example.answers})
     return Card(
         n=n,
-        closed=1 - len(asked) / n,
+        unstated=1 - len(stated) / n,
+        closed=(len(stated) - len(asked)) / n,
         answerable=1 - len(missing) / len(asked) if asked else None,
         gold=sum(bool(example.gold) for example in examples) / n,
         chunks=sum(len(example.chunks) for example in examples) / n,
         words=sum(len(text.split()) for example in examples for text in example.chunks) / n,
         repeated=n - len({(normalise(example.question), _evidence(example)) for example in examples}),
-        majority=max(counts.values()) / n,
+        majority=max(counts.values(), default=0) / n,
         missing=missing,
     )
 
 
 def answerable(example: Example) -> bool:
-    """Whether the question is a yes-no question, or one of its chunks contains an accepted answer."""
+    """Whether no text needs to contain the answer, or one of the chunks contains an accepted one."""
     return closed(example.answers) or holds("\n".join(example.chunks), example.answers)
 
 

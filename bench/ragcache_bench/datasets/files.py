@@ -1,13 +1,20 @@
 """Reading JSON and text that others wrote: what is missing or of another kind is named with its file and place."""
 
+import csv
 import gzip
+import io
 import json
+import re
+import sys
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from ragcache.errors import InvalidArgument
+from ragcache.retrieve.needs import needs
+
+_PART = re.compile(r"(.+)-\d{5}-of-\d{5}(\..+)")  # of a table that a dataset hub cut into several files
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,12 @@ class Node:
         if not isinstance(self.value, list):
             raise self.wrong("a list")
         return iter([Node(entry, f"{self.where}[{i}]") for i, entry in enumerate(self.value)])
+
+    def items(self) -> Iterator[tuple[str, "Node"]]:
+        """Yield what stands under each key; InvalidArgument if this is no object."""
+        if not isinstance(self.value, dict):
+            raise self.wrong("an object")
+        return iter([(key, self[key]) for key in self.value])
 
     def pair(self) -> tuple["Node", "Node"]:
         """Return a list's two entries."""
@@ -74,9 +87,16 @@ class Node:
         """Return a list's strings, each once; at least one that is not blank."""
         return tuple(dict.fromkeys(text for entry in self if (text := entry.text()))) or (self._blank(),)
 
+    def some(self) -> tuple[str, ...]:
+        """Return a text, a number, or a list of texts, each once; nothing where it is null or blank."""
+        if isinstance(self.value, list):
+            return tuple(dict.fromkeys(text for entry in self if (text := entry.text())))
+        text = "" if self.value is None else self.label().strip()
+        return (text,) if text else ()
+
     def wrong(self, expected: str) -> InvalidArgument:
         """Return the error that something else was expected here."""
-        shown = json.dumps(self.value, ensure_ascii=False)
+        shown = json.dumps(self.value, ensure_ascii=False, default=str)
         return InvalidArgument(f"{self.where}: expected {expected}, found {shown[:60]}{'…' * (len(shown) > 60)}")
 
     def _blank(self) -> str:
@@ -116,6 +136,50 @@ def records(path: Path) -> Iterator[Node]:
     for number, line in enumerate(text.split("\n"), 1):  # not splitlines: U+2028 may stand within a string
         if line.strip():
             yield _parsed(line, path, number)
+
+
+def table(path: Path) -> Iterator[Node]:
+    """Yield the rows of a table: Parquet, CSV with a header, JSON lines or a JSON list, in one file or several parts.
+
+    Raises
+    ------
+    InvalidArgument
+        If a file cannot be read.
+    MissingExtra
+        If it is Parquet, and pyarrow is not installed.
+    """
+    for part in parts(path):
+        if part.suffix == ".parquet":
+            yield from _parquet(part)
+        elif part.suffix == ".csv":
+            yield from _csv(part)
+        else:
+            yield from records(part)
+
+
+def parts(path: Path) -> list[Path]:
+    """Return all files of a table of which one is named: "test-00000-of-00002.parquet" has a second."""
+    named = _PART.fullmatch(path.name)
+    return sorted(path.parent.glob(f"{named[1]}-*-of-*{named[2]}")) if named else [path]
+
+
+def _csv(path: Path) -> Iterator[Node]:
+    before = csv.field_size_limit(sys.maxsize)  # the whole process's, and others count on it
+    try:
+        rows = list(csv.DictReader(io.StringIO(content(path), newline="")))
+    finally:
+        csv.field_size_limit(before)
+    return (Node(dict(row), f"{path}, row {number}") for number, row in enumerate(rows, 1))
+
+
+def _parquet(path: Path) -> Iterator[Node]:
+    with needs("bench"):
+        from pyarrow import parquet
+    try:
+        rows = parquet.read_table(path).to_pylist()
+    except (OSError, ValueError) as error:
+        raise InvalidArgument(f"{path}: expected a file of Parquet, found: {error}") from error
+    return (Node(row, f"{path}, row {number}") for number, row in enumerate(rows, 1))
 
 
 def _parsed(text: str, path: Path, line: int) -> Node:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ragcache.retrieve.split import Limit, Splitter
-from ragcache_bench.datasets.files import Node, document
+from ragcache_bench.datasets.files import Node, document, records
 from ragcache_bench.datasets.item import PARTS, Item, closed, containing, titled
 
 _LETTERS = 6  # per word, with the space; counts words in scripts without spaces
@@ -24,15 +24,19 @@ _PREFIX = re.compile(r"\s+(?:Answer:|The special magic ).*")  # older versions l
 def squad(path: Path) -> Iterator[Item]:
     """SQuAD 1.1 and 2.0, XQuAD: articles of paragraphs, each with questions (1606.05250, 1806.03822, 1910.11856).
 
-    Questions marked impossible are left out.
+    An article is one document. Questions marked impossible are left out.
     """
     for article in document(path)["data"]:
-        for paragraph in article["paragraphs"]:
-            context = (paragraph["context"].filled(),)
+        title = article["title"].text().replace("_", " ") if "title" in article else ""
+        paragraphs = list(article["paragraphs"])
+        texts = tuple(paragraph["context"].filled() for paragraph in paragraphs)
+        titles = (title,) * len(texts) if title else ()
+        for place, paragraph in enumerate(paragraphs):
             for asked in paragraph["qas"]:
                 if not asked.flag("is_impossible"):
                     found = Node([answer["text"].text() for answer in asked["answers"]], asked["answers"].where)
-                    yield Item(asked["id"].label(), asked["question"].filled(), found.texts(), context, (0,))
+                    question = asked["question"].filled()
+                    yield Item(asked["id"].label(), question, found.texts(), texts, (place,), titles, (0,))
 
 
 def hotpot(row: Node) -> Item:
@@ -50,6 +54,7 @@ def hotpot(row: Node) -> Item:
         (row["answer"].filled(),),
         tuple(titled(title, text) for title, text in context),
         tuple(i for i, (title, _) in enumerate(context) if title in needed),
+        tuple(title for title, _ in context),
     )
 
 
@@ -75,6 +80,7 @@ def musique(row: Node) -> Item | None:
         tuple(dict.fromkeys(filter(None, [row["answer"].filled(), *aliases]))),
         tuple(titled(one["title"].text(), one["paragraph_text"].text()) for one in paragraphs),
         tuple(i for i, one in enumerate(paragraphs) if one.flag("is_supporting")),
+        tuple(one["title"].text() for one in paragraphs),
     )
 
 
@@ -84,10 +90,31 @@ def retrieved(row: Node) -> Item:
     One passage is the evidence: the one marked gold, else the first marked as having the answer. Others that have the
     answer too are left out, so that it is known which one is needed. Nothing marked, nothing known: all stay.
     """
-    question, answers = row["question"].filled(), row["answer" if "answer" in row else "answers"].texts()
     passages, gold = _training(row) if "positive_ctxs" in row else _marked(row["ctxs"])
-    texts = (titled(one["title"].text() if "title" in one else "", one["text"].filled()) for one in passages)
-    return Item(row["id"].label() if "id" in row else "", question, answers, tuple(texts), gold)
+    return _asked(row, passages, gold)
+
+
+def helmet(path: Path) -> Iterator[Item]:
+    """HELMET's retrieved passages: NQ, TriviaQA, PopQA and HotpotQA (2410.02694), each question once.
+
+    Its files ask a question several times, with the evidence at other depths; chunks are shuffled here anyway. Which
+    two passages a question of HotpotQA needs is not marked: it keeps them all.
+    """
+    seen: set[str] = set()
+    for row in records(path):
+        question = row["question"].filled()
+        if question not in seen:
+            seen.add(question)
+            yield _asked(row, list(row["ctxs"]), ()) if path.name.startswith("hotpotqa") else retrieved(row)
+
+
+def _asked(row: Node, passages: Sequence[Node], gold: tuple[int, ...]) -> Item:
+    question, given = row["question"].filled(), row["answer" if "answer" in row else "answers"]
+    answers = (given.filled(),) if isinstance(given.value, str) else given.texts()
+    _some(passages, row)
+    titles = tuple(one["title"].text() if "title" in one else "" for one in passages)
+    texts = tuple(titled(title, one["text"].filled()) for title, one in zip(titles, passages, strict=True))
+    return Item(row["id"].label() if "id" in row else "", question, answers, texts, gold, titles)
 
 
 def _marked(contexts: Node) -> tuple[list[Node], tuple[int, ...]]:

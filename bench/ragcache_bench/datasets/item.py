@@ -1,8 +1,9 @@
 """What every format is read into, before questions are drawn and cut to size."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ragcache_bench.metrics import normalise
 
@@ -24,11 +25,16 @@ class Item:
     question : str
         As it stands in the file.
     answers : tuple of str
-        Accepted answers, at least one.
+        Accepted answers; none where the file states none.
     passages : tuple of str
         The question's own texts, in the file's order.
     gold : tuple of int
         Indices of the passages needed; empty where the file does not tell.
+    titles : tuple of str
+        The title of each passage; empty where the file has none.
+    starts : tuple of int
+        Indices of the passages that begin a document, where the passages are whole documents in reading order; empty
+        where they stand for themselves.
     """
 
     id: str
@@ -36,11 +42,24 @@ class Item:
     answers: tuple[str, ...]
     passages: tuple[str, ...]
     gold: tuple[int, ...] = ()
+    titles: tuple[str, ...] = ()
+    starts: tuple[int, ...] = ()
+
+    def pages(self) -> list[tuple[str, ...]]:
+        """The documents, each as its passages in reading order."""
+        return [self.passages[start:end] for start, end in pairwise([*self.starts, len(self.passages)])]
 
 
-def closed(answers: Iterable[str]) -> bool:
-    """Whether all answers are of the kind of yes and no, which no text needs to contain."""
-    return all(normalise(answer) in CLOSED for answer in answers)
+def closed(answers: Sequence[str]) -> bool:
+    """Whether the answers are yes or no, or one of several choices, which no text needs to contain."""
+    if not answers:
+        return False
+    return answers[0].startswith(f"({answers[-1]}) ") or all(normalise(answer) in CLOSED for answer in answers)
+
+
+def choice(letter: str, text: str) -> tuple[str, ...]:
+    """Accepted answers to a question with choices: the letter with the text, the text, the letter."""
+    return f"({letter}) {text}", text, letter
 
 
 def holds(text: str, answers: Sequence[str]) -> bool:

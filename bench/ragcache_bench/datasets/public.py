@@ -1,5 +1,6 @@
 """Public sets as tasks of the benchmark."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -43,9 +44,10 @@ class Public:
         return card(self.examples(n, seed))
 
     @property
-    def chance(self) -> float:
-        """Exact match of always giving the most frequent answer, over a thousand questions."""
-        return self.card(1000).majority
+    def chance(self) -> float | None:
+        """Exact match of always giving the most frequent answer, over a thousand questions; None where none has one."""
+        found = self.card(1000)
+        return found.majority if found.unstated < 1 else None
 
     def __repr__(self) -> str:
         """Name the file without its folder, for results are published."""
@@ -82,7 +84,7 @@ def named(spec: str, chunks: int | None = None, size: int | None = None) -> dict
     row = find(name)
     if not path.exists():
         raise InvalidArgument(f"{path} does not exist; write {name}:PATH with the path of a downloaded file")
-    found = sorted(path.glob(row.files)) if path.is_dir() and row.files else [path] * path.is_file()
+    found = sorted(_visible(path, row.files), key=row.order) if path.is_dir() and row.files else [path] * path.is_file()
     if not found:
         raise InvalidArgument(f"{path}: expected {row.files or 'a file, not a folder'}; write {name}:PATH")
     tasks: dict[str, Public] = {}
@@ -90,3 +92,10 @@ def named(spec: str, chunks: int | None = None, size: int | None = None) -> dict
         full = f"{name.partition('-')[0]}-{row.task(file)}" if row.files else name
         tasks.setdefault(full, Public(full, file, chunks, size))
     return {key: tasks[key] for key in sorted(tasks, key=lambda key: (len(key), key))}
+
+
+def _visible(folder: Path, pattern: str) -> Iterator[Path]:
+    """Files by a pattern, but for hidden folders: a hub's client keeps notes under the same names there."""
+    for path in folder.glob(pattern):
+        if not any(part.startswith(".") for part in path.relative_to(folder).parts):
+            yield path

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ragcache.errors import InvalidArgument
 from ragcache_bench.datasets.item import Item, closed, holds
+from ragcache_bench.datasets.overlap import Overlap
 from ragcache_bench.datasets.table import Dataset, find
 from ragcache_bench.tasks.example import Example
 
@@ -26,8 +27,11 @@ def load(
 
     Passages that the file marks as needed are always among a question's chunks. Where passages stand for themselves,
     its other passages follow in the file's order, then other questions' which contain no accepted answer, and all are
-    shuffled; a question whose needed passages are not marked keeps all it has. Where they belong together (bAbI's
-    stories, long contexts, key-value pairs), they keep their order, and some are left out to meet the number.
+    shuffled; a question whose needed passages are not marked keeps all it has. Where a question's passages are whole
+    documents (SQuAD's articles), those of the same document follow in random order, as far as they contain no accepted
+    answer; in ConTEB those of any document that share the most words with the question. Where passages belong together
+    (stories, papers, conversations, long contexts, key-value pairs), they keep their order, and some are left out to
+    meet the number: at random, or, where none is marked as needed, those that share the fewest words with the question.
 
     Parameters
     ----------
@@ -60,15 +64,52 @@ def load(
     items = list(_named(name, dataset.items(Path(path), size)))
     if not items:
         raise InvalidArgument(f"{path}: expected questions with answers of {name}, found none")
-    pool = list(dict.fromkeys(text for item in items for text in item.passages)) if dataset.independent else []
+    passages = _Passages(items, dataset)
     drawn = random.Random(f"{name} {seed}").sample(items, len(items))[:n]
     count = dataset.chunks if chunks is None else chunks
     cut = _mixed if dataset.independent else _ordered
     examples = []
     for item in drawn:
-        texts, gold = cut(random.Random(f"{seed} {item.id}"), item, count, pool)
-        examples.append(Example(item.id, name, tuple(texts), item.question, item.answers, tuple(gold)))
+        texts, gold = cut(random.Random(f"{seed} {item.id}"), item, count, passages)
+        pages, titles = passages.pages(item, texts), passages.titles(texts)
+        examples.append(
+            Example(item.id, name, tuple(texts), item.question, item.answers, tuple(gold), pages=pages, titles=titles)
+        )
     return examples
+
+
+class _Passages:
+    """All passages of a file: what distractors are drawn from, their documents, and their titles.
+
+    A text that comes again has the title and the document that it has first.
+    """
+
+    def __init__(self, items: Sequence[Item], dataset: Dataset) -> None:
+        shared: dict[int, Item] = {}  # questions of one document share its passages
+        for item in items:
+            shared.setdefault(id(item.passages), item)
+        first = shared.values()
+        texts = dict.fromkeys(text for item in first for text in item.passages)
+        self.texts = list(texts) if dataset.independent else []
+        self.overlap = Overlap(self.texts) if dataset.alike else None
+        self._pages: dict[str, tuple[str, ...]] = {}
+        self._titles: dict[str, str] = {}
+        for item in first:
+            for page in item.pages():
+                for text in page:
+                    self._pages.setdefault(text, page)
+            for text, title in zip(item.passages, item.titles, strict=False):  # no titles at all, or one each
+                self._titles.setdefault(text, title)
+
+    def pages(self, item: Item, chunks: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+        """The documents that chunks come from, each once; a question's own before others with the same text."""
+        own = {text: page for page in item.pages() for text in page}
+        return tuple(dict.fromkeys(page for text in chunks if (page := own.get(text, self._pages.get(text, ())))))
+
+    def titles(self, chunks: Sequence[str]) -> tuple[str, ...]:
+        """A title for each chunk; nothing where none has one."""
+        found = tuple(self._titles.get(text, "") for text in chunks)
+        return found if any(found) else ()
 
 
 def _check(name: str, dataset: Dataset, **numbers: int | None) -> None:
@@ -87,28 +128,45 @@ def _named(name: str, items: Iterator[Item]) -> Iterator[Item]:
         yield replace(item, id=f"{name}-{item.id}" + f"#{times}" * (times > 1))
 
 
-def _mixed(rng: random.Random, item: Item, count: int | None, pool: Sequence[str]) -> tuple[list[str], list[int]]:
+def _mixed(rng: random.Random, item: Item, count: int | None, passages: _Passages) -> tuple[list[str], list[int]]:
     own = list(dict.fromkeys(item.passages))
     gold = {item.passages[i] for i in item.gold} or set(own)  # not marked: any may be needed
     room = max(0, (count or len(own)) - len(gold))
     chunks = [text for text in own if text in gold]
-    chunks += [text for text in own if text not in gold][:room]
-    chunks += _foreign(rng, item, pool, (count or 0) - len(chunks))
+    chunks += islice(_beside(rng, item, [text for text in own if text not in gold], passages), room)
+    chunks += _foreign(rng, item, passages.texts, chunks, (count or 0) - len(chunks))
     rng.shuffle(chunks)
     return chunks, [i for i, text in enumerate(chunks) if item.gold and text in gold]
 
 
-def _ordered(rng: random.Random, item: Item, count: int | None, _: Sequence[str]) -> tuple[list[str], list[int]]:
+def _beside(rng: random.Random, item: Item, others: Sequence[str], passages: _Passages) -> Iterator[str]:
+    """What comes first beside what a question needs."""
+    if not item.starts:
+        return iter(others)
+    if passages.overlap is None:
+        found = rng.sample(others, len(others))
+    else:
+        needed = {item.passages[i] for i in item.gold}
+        ranked = (passages.texts[place] for place in passages.overlap.nearest(item.question))
+        found = [text for text in ranked if text not in needed]
+    return (text for text in found if not _answers(text, item))
+
+
+def _ordered(rng: random.Random, item: Item, count: int | None, _: _Passages) -> tuple[list[str], list[int]]:
     others = [i for i in range(len(item.passages)) if i not in item.gold]
-    room = len(others) if count is None else max(0, count - len(item.gold))
-    kept = sorted([*item.gold, *rng.sample(others, min(room, len(others)))])
+    room = len(others) if count is None else min(max(0, count - len(item.gold)), len(others))
+    if item.gold or room == len(others):
+        kept = sorted([*item.gold, *rng.sample(others, room)])
+    else:
+        kept = sorted(Overlap(item.passages).nearest(item.question, room))
     return [item.passages[i] for i in kept], [kept.index(i) for i in item.gold]
 
 
-def _foreign(rng: random.Random, item: Item, pool: Sequence[str], count: int) -> Iterator[str]:
+def _foreign(rng: random.Random, item: Item, pool: Sequence[str], chosen: Sequence[str], count: int) -> Iterator[str]:
     """Up to `count` passages of other questions which contain no accepted answer."""
     places = rng.sample(range(len(pool)), min(len(pool), max(0, count) * _TRIES))
-    foreign = (pool[i] for i in places if pool[i] not in item.passages)
+    known = {*item.passages, *chosen}
+    foreign = (pool[i] for i in places if pool[i] not in known)
     return islice((text for text in foreign if not _answers(text, item)), max(0, count))
 
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from ragcache.errors import InvalidArgument
-from ragcache_bench.datasets import formats, texts
+from ragcache_bench.datasets import documents, formats, tables, texts
 from ragcache_bench.datasets.files import Node, content, records
 from ragcache_bench.datasets.item import Item
 
@@ -25,6 +26,9 @@ class Dataset:
     independent : bool
         Passages stand for themselves: they are shuffled, and other questions' passages make up the number. Otherwise
         they keep their order and company.
+    alike : bool
+        What makes up the number are the passages of the file, of whatever document, that share the most words with the
+        question, as a retriever would return them.
     size : int or None
         How large a chunk is, in `unit`; None where the file's passages stay whole.
     unit : str
@@ -33,6 +37,8 @@ class Dataset:
         Glob of the files that make up a folder of tasks; empty where a set is one file.
     task : callable
         A file's task, within a set that has several.
+    order : callable
+        Sorts the files of a folder; of those with the same task the first is read.
     """
 
     read: Read
@@ -42,6 +48,8 @@ class Dataset:
     unit: str = ""
     files: str = ""
     task: Callable[[Path], str] = lambda path: path.name.partition(".")[0]
+    alike: bool = False
+    order: Callable[[Path], tuple[int, str]] = lambda path: (0, str(path))
 
     def items(self, path: Path, size: int | None = None) -> Iterator[Item]:
         """Yield a file's questions, with chunks of another `size` where one is given."""
@@ -58,8 +66,10 @@ def find(name: str) -> Dataset:
     InvalidArgument
         If there is no such set.
     """
+    if name in DATASETS:
+        return DATASETS[name]
     for key, row in DATASETS.items():
-        if name == key or (row.files and name.startswith(f"{key}-")):
+        if row.files and name.startswith(f"{key}-"):
             return row
     raise InvalidArgument(f"{name!r} is no public set; name one of {', '.join(DATASETS)}, as in xquad:xquad.en.json")
 
@@ -90,6 +100,19 @@ def _ruler_task(path: Path) -> str:
     return path.parent.name if path.stem in ("validation", "test", "train") else path.name.partition(".")[0]
 
 
+def _folder(path: Path) -> str:
+    return path.parent.name or path.name.partition(".")[0]
+
+
+def _folder_above(path: Path) -> str:
+    return _folder(path.parent)
+
+
+def _length(length: str | None) -> Dataset:
+    read = _each(partial(documents.longbench_v2, length=length))
+    return Dataset(read, 64, False, 120, "words")
+
+
 DATASETS: dict[str, Dataset] = {
     "squad": Dataset(formats.squad, 5),
     "xquad": Dataset(formats.squad, 5),
@@ -102,5 +125,13 @@ DATASETS: dict[str, Dataset] = {
     "babi": Dataset(texts.babi, None, False, 2, "sentences", "qa*_*.txt*", _babi_task),
     "ruler": Dataset(_each(formats.ruler), None, False, 120, "words", "**/*.jsonl*", _ruler_task),
     "longbench": Dataset(_each(formats.longbench), None, False, 120, "words", "*.jsonl*"),
+    "longbench-v2": _length(None),
+    "longbench-v2-short": _length("short"),
+    "multihop-rag": Dataset(documents.multihop_rag, size=120, unit="words"),
+    "qasper": Dataset(documents.qasper, 16, False),
+    "locomo": Dataset(documents.locomo, 16, False, 6, "turns"),
+    "helmet-rag": Dataset(formats.helmet, 20),
+    "conteb": Dataset(tables.conteb, 8, files="**/queries/*", task=_folder_above, alike=True, order=tables.preference),
+    "kvpress": Dataset(tables.kvpress, None, False, 120, "words", "**/*.parquet", _folder),
 }
 """Public sets by name."""

@@ -54,7 +54,8 @@ def ircot(path: Path) -> Iterator[Item]:
         if not found:
             raise InvalidArgument(f"{where}: expected paragraphs that start with {_TITLE!r}")
         passages = tuple(titled(title.strip(), body.strip()) for title, _, body in found)
-        yield Item(_id(start[1], where), asked[1].strip(), (asked[2],), passages)
+        titles = tuple(title.strip() for title, _, _ in found)
+        yield Item(_id(start[1], where), asked[1].strip(), (asked[2],), passages, titles=titles)
 
 
 def _id(metadata: str, where: str) -> str:

@@ -58,7 +58,8 @@ def test_whatever_is_missing_or_of_another_kind_is_an_invalid_argument(put: Put,
     new = data.draw(st.sampled_from([None, 7, "", True, [], {}, [[]], "x", ["x"]]))
     file = put(name, "\n".join(json.dumps(row) for row in changed(rows, path, new)))
     examples = read_or_named(of, file)
-    assert all(example.question and example.answers and example.chunks for example in examples)
+    assert all(example.question and example.chunks for example in examples)
+    assert of.startswith("conteb") or all(example.answers for example in examples)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -45,3 +45,23 @@ def test_babi_stories() -> None:
     assert found["babi-6"].closed == 1.0
     assert found["babi-15"].answerable == pytest.approx(0.65, abs=0.06)  # "wolf" is told of as "wolves"
     assert found["babi-1"].answerable == 1.0
+
+
+@pytest.mark.parametrize(
+    ("of", "path"),
+    [
+        ("longbench-v2-short", "longbench-v2/data.json"),
+        ("qasper", "qasper/qasper-dev-v0.3.json"),
+        ("locomo", "locomo/locomo10.json"),
+        ("multihop-rag", "multihop-rag/MultiHopRAG.json"),
+        ("helmet-rag", "helmet/kilt/nq-dev-multikilt_1000_k50_dep6.jsonl"),
+        ("conteb", "conteb"),
+        ("kvpress", "ruler"),
+    ],
+)
+def test_sets_that_were_read_from_their_authors_words_only(of: str, path: str) -> None:
+    for found in cards(of, path, 50).values():
+        assert found.n == 50
+        assert found.repeated == 0
+        assert found.chunks > 1
+        assert found.gold > 0.9 or of.startswith("longbench")
