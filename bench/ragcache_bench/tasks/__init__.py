@@ -1,14 +1,27 @@
-"""The benchmark's questions: generated notes with held-out names, and the demo corpus."""
+"""The benchmark's questions: generated notes with held-out names, others written apart, and the demo corpus."""
 
 from typing import Protocol
 
 from ragcache_bench.tasks.corpus import Corpus
 from ragcache_bench.tasks.example import Example
 from ragcache_bench.tasks.generated import Binding, Lookup
+from ragcache_bench.tasks.independent import INDEPENDENT
 from ragcache_bench.tasks.sections import Sections
 from ragcache_bench.tasks.trace import Trace
 
-__all__ = ["DOCUMENT_TASKS", "KNOWN", "TASKS", "Binding", "Corpus", "Example", "Lookup", "Sections", "Task", "Trace"]
+__all__ = [
+    "DOCUMENT_TASKS",
+    "INDEPENDENT",
+    "KNOWN",
+    "TASKS",
+    "Binding",
+    "Corpus",
+    "Example",
+    "Lookup",
+    "Sections",
+    "Task",
+    "Trace",
+]
 
 
 class Task(Protocol):
@@ -61,4 +74,4 @@ DOCUMENT_TASKS: dict[str, Task] = {
 
 They take part where they are named.
 """
-KNOWN = {**TASKS, **DOCUMENT_TASKS}
+KNOWN = {**TASKS, **DOCUMENT_TASKS, **INDEPENDENT}
