@@ -39,8 +39,8 @@ FIRST_MIXED = next(i for i, level in enumerate(LEVELS) if level.mix)
 """Where a reader that knows facts, sections and two hops goes on."""
 
 REPEAT_UNTIL = 0.8
-"""The opening phase of repeated random segments ends once their loss falls below this, or after `REPEAT_MINUTES`."""
-REPEAT_MINUTES = 4.0
+"""The opening phase of repeated random segments ends once their loss falls below this, or after `REPEAT_STEPS`."""
+REPEAT_STEPS = 800
 REPEAT_SHARE = 0.05
 ADVANCE_AT = 0.76
 """Mean exact match over the families of a level at which the next one starts."""

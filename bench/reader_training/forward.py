@@ -1,12 +1,16 @@
-"""A CPU-fast forward of a Hugging Face Llama: same parameters, bf16 activations, hand-written backward passes."""
+"""A CPU-fast forward of a Hugging Face Llama or Qwen3: same parameters, bf16, hand-written backward passes."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from transformers import LlamaConfig
+
+BLOCK = 256
+"""Queries that are scored together."""
 
 
 def hidden_states(
@@ -23,7 +27,7 @@ def hidden_states(
     Parameters
     ----------
     weights : mapping of str to Tensor
-        `dict(model.named_parameters())` of a `LlamaForCausalLM`.
+        `dict(model.named_parameters())` of a `LlamaForCausalLM` or `Qwen3ForCausalLM`.
     config : LlamaConfig
         Its config; grouped query heads, default rope, attention bias optional.
     ids : Tensor
@@ -42,14 +46,14 @@ def hidden_states(
     tuple of Tensor
         (B, T, hidden) each, those of `depths` first.
     """
-    rope = _rope_table(config, positions, dtype)
+    rope, blocks = _rope_table(config, positions, dtype), _visible_blocks(bias.to(dtype))
     x = F.embedding(ids, weights["model.embed_tokens.weight"]).to(dtype)  # (B, T, d)
     states = []
     for layer in range(config.num_hidden_layers):
         if layer in depths:
             states.append(x)
         w = _Layer(weights, f"model.layers.{layer}.", dtype)
-        x = x + _attend(w, config, x, bias.to(dtype), rope)
+        x = x + _attend(w, config, x, blocks, rope)
         up = F.linear(_call(_Norm, x, config.rms_norm_eps), w.fused("mlp.", ("gate", "up"), "post_attention_layernorm"))
         x = x + F.linear(_call(_SwiGLU, up), w.cast("mlp.down_proj.weight"))
     gain = weights["model.norm.weight"].to(dtype)
@@ -70,6 +74,9 @@ class _Layer:
     def cast(self, name: str) -> Tensor:
         return self._weights[self._prefix + name].to(self._dtype)
 
+    def has(self, name: str) -> bool:
+        return self._prefix + name in self._weights
+
     def maybe(self, *names: str) -> Tensor | None:
         found = [self._weights[self._prefix + n] for n in names if self._prefix + n in self._weights]
         return torch.cat(found).to(self._dtype) if found else None
@@ -79,18 +86,61 @@ class _Layer:
         return (matrices * self._weights[f"{self._prefix}{norm}.weight"]).to(self._dtype)
 
 
-def _attend(w: _Layer, config: LlamaConfig, x: Tensor, bias: Tensor, rope: tuple[Tensor, Tensor]) -> Tensor:
+@dataclass(frozen=True)
+class _Block:
+    """Some queries, the keys that any of them may see, and the mask between these."""
+
+    rows: slice
+    columns: slice | Tensor
+    bias: Tensor  # (B or 1, 1, rows, columns)
+
+    def keys(self, x: Tensor) -> Tensor:
+        """Those keys, or values, of (N, T, D)."""
+        return x[:, self.columns]
+
+
+def _visible_blocks(bias: Tensor) -> list[_Block]:
+    """Cut a mask along the queries, and leave out keys that a block does not see: most of them, where questions branch.
+
+    A block that sees every key up to a point takes a slice, which copies nothing.
+    """
+    found = []
+    for start in range(0, bias.shape[2], BLOCK):
+        part = bias[:, :, start : start + BLOCK]
+        seen = part.isfinite().any(0)[0].any(0).nonzero()[:, 0]  # (columns,)
+        last = int(seen[-1]) + 1
+        columns = slice(0, last) if 4 * len(seen) > 3 * last else seen
+        found.append(_Block(slice(start, start + part.shape[2]), columns, part[..., columns]))
+    return found
+
+
+def _attend(w: _Layer, config: LlamaConfig, x: Tensor, blocks: Sequence[_Block], rope: tuple[Tensor, Tensor]) -> Tensor:
     b, t, _ = x.shape
     heads, kv, dim = config.num_attention_heads, config.num_key_value_heads, config.head_dim
     qkv_bias = w.maybe("self_attn.q_proj.bias", "self_attn.k_proj.bias", "self_attn.v_proj.bias")
     y = F.linear(
         _call(_Norm, x, config.rms_norm_eps), w.fused("self_attn.", ("q", "k", "v"), "input_layernorm"), qkv_bias
     ).view(b, t, heads + 2 * kv, dim)
-    qk = _call(_Rope, y[:, :, : heads + kv], *rope).transpose(1, 2)  # (B, H + KV, T, D)
-    q, k, v = qk[:, :heads] * dim**-0.5, qk[:, heads:], y[:, :, heads + kv :].transpose(1, 2)
-    out = _call(_Attention, q.reshape(b * kv, -1, dim), k.reshape(b * kv, t, dim), v.reshape(b * kv, t, dim), bias, b)
-    out = out.view(b, heads, t, dim).transpose(1, 2).reshape(b, t, heads * dim)
+    qk = _call(_Rope, _normed(w, config, y[:, :, : heads + kv]), *rope).transpose(1, 2)  # (B, H + KV, T, D)
+    q = (qk[:, :heads] * dim**-0.5).reshape(b * kv, heads // kv, t, dim)
+    k, v = qk[:, heads:].reshape(b * kv, t, dim), y[:, :, heads + kv :].transpose(1, 2).reshape(b * kv, t, dim)
+    parts = [
+        _call(_Attention, q[:, :, one.rows].reshape(b * kv, -1, dim), one.keys(k), one.keys(v), one.bias, b)
+        for one in blocks
+    ]
+    out = torch.cat([part.view(b, heads, -1, dim) for part in parts], 2)
+    out = out.transpose(1, 2).reshape(b, t, heads * dim)
     return F.linear(out, w.cast("self_attn.o_proj.weight"), w.maybe("self_attn.o_proj.bias"))
+
+
+def _normed(w: _Layer, config: LlamaConfig, qk: Tensor) -> Tensor:
+    """Queries and keys, (B, T, H + KV, D), normalised where the model has norms for them (Qwen3)."""
+    if not w.has("self_attn.q_norm.weight"):
+        return qk
+    gain = [w.cast(f"self_attn.{which}_norm.weight") for which in "qk"]
+    heads = config.num_attention_heads
+    gains = torch.stack([gain[0]] * heads + [gain[1]] * (qk.shape[2] - heads))  # (H + KV, D)
+    return _call(_Norm, qk, config.rms_norm_eps) * gains
 
 
 def _rope_table(config: LlamaConfig, positions: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -105,12 +155,11 @@ class _Attention(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, bias: Tensor, batch: int) -> Tensor:
-        t = k.shape[1]
-        scores = torch.bmm(q, k.mT)  # (B KV, rT, T)
-        scores.view(batch, -1, t, t).add_(bias)
+        scores = torch.bmm(q, k.mT)  # (B KV, r rows, columns)
+        scores.view(batch, -1, *bias.shape[2:]).add_(bias)
         p = torch.softmax(scores, -1)
         ctx.save_for_backward(q, k, v, p)
-        return torch.bmm(p, v)  # (B KV, rT, D)
+        return torch.bmm(p, v)  # (B KV, r rows, D)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:

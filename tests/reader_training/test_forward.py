@@ -1,12 +1,18 @@
 import pytest
 import torch
 from reader_training.forward import hidden_states
-from reader_training.model import new_reader
+from reader_training.model import SHAPES, Shape, new_reader, project_words
+
+_SMALL = {
+    "grouped": Shape(hidden=64, layers=3, inner=96),
+    "multi-head": Shape(hidden=64, layers=3, inner=96, kv_heads=4, theta=1e4),
+    "normed": Shape(hidden=64, layers=3, inner=96, qk_norm=True),
+}
 
 
-@pytest.fixture(scope="module")
-def model():
-    made = new_reader(300, hidden=64, layers=3, inner=96)
+@pytest.fixture(scope="module", params=_SMALL)
+def model(request):
+    made = new_reader(300, shape=_SMALL[request.param])
     with torch.no_grad():
         for p in made.parameters():
             p.add_(torch.randn_like(p) * 0.02)  # biases and gains away from their trivial start
@@ -17,9 +23,15 @@ def _inputs() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     ids = torch.randint(0, 300, (2, 40), generator=torch.Generator().manual_seed(1))
     bias = torch.full((40, 40), float("-inf")).triu(1)[None, None].repeat(2, 1, 1, 1)
     bias[1, :, 30:, 5:12] = float("-inf")
+    bias[:, :, 32:, 1:25] = float("-inf")  # keys that a whole block of queries does not see
     positions = torch.arange(40).repeat(2, 1)
     positions[1, 30:] += 7
     return ids, bias, positions
+
+
+@pytest.fixture(autouse=True)
+def _narrow_blocks(monkeypatch):
+    monkeypatch.setattr("reader_training.forward.BLOCK", 8)
 
 
 def test_fast_forward_equals_hugging_face_in_fp32(model):
@@ -54,3 +66,19 @@ def test_a_state_of_an_earlier_layer_is_what_the_model_without_the_later_ones_re
         theirs = model.model(input_ids=ids, attention_mask=bias, position_ids=positions).last_hidden_state
         model.model.layers.append(last)
     assert (early - theirs).abs().max() < 1e-4
+
+
+def test_words_that_were_near_each_other_in_another_model_stay_so():
+    vectors = torch.randn(200, 96, generator=torch.Generator().manual_seed(3))
+    vectors[1] = vectors[0] + 0.1 * vectors[1]
+    words = project_words(vectors, 64)
+    assert words.std().item() == pytest.approx(0.06, rel=0.01)
+    near = torch.nn.functional.cosine_similarity(words[:1], words[1:])
+    assert near.argmax() == 0
+    model = new_reader(206, shape=_SMALL["grouped"], words=words)
+    assert torch.equal(model.get_input_embeddings().weight[6:], words)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_every_shape_can_be_built(name):
+    assert new_reader(64, shape=SHAPES[name]).num_parameters() > 1e6

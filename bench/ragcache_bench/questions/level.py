@@ -39,6 +39,8 @@ class Level:
         Words in a chunk of these families, at least; the idle sentences stand before the fact first.
     subjects : int
         Subjects, meanings, states or units to tell apart; 0 draws a number each time.
+    titled : float
+        Share of contexts whose chunks stand under a title: a section's under its subject's name.
     """
 
     entities: tuple[int, int] = (3, 5)
@@ -60,3 +62,4 @@ class Level:
     interleaved: float = 1.0
     least: int = 0
     subjects: int = 0
+    titled: float = 0.0

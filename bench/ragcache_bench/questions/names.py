@@ -92,7 +92,7 @@ class Names:
     def draw(self, kind: str) -> str:
         """Return a fresh name of `kind`: person, project, company, product, site, policy, event, city, amount, …"""
         open_kind = _OPEN.get(kind)
-        make = open_kind or _CLOSED[kind]
+        make = open_kind or VALUES[kind]
         for _ in range(2000):
             name = self._shared(kind, make(self._rng))
             if name not in self._used and (open_kind is None or held_out(name) == self._held):
@@ -177,7 +177,7 @@ _OPEN: dict[str, Callable[[random.Random], str]] = {
     "person": _person, "project": _project, "company": _company, "product": _product, "site": _site,
     "policy": _policy, "event": _event, "vessel": _vessel, "word": _syllables,
 }  # fmt: skip
-_CLOSED: dict[str, Callable[[random.Random], str]] = {
+VALUES: dict[str, Callable[[random.Random], str]] = {
     "city": _city, "amount": _amount, "code": _code, "date": _date,
     "number": lambda rng: str(rng.randint(12, 999)),
     "badge": lambda rng: str(rng.randint(1000, 9999)),
@@ -186,3 +186,4 @@ _CLOSED: dict[str, Callable[[random.Random], str]] = {
     "material": lambda rng: rng.choice(MATERIAL), "colour": lambda rng: rng.choice(COLOUR),
     "thing": lambda rng: rng.choice(THING), "room": lambda rng: rng.choice(ROOM), "role": lambda rng: rng.choice(ROLE),
 }  # fmt: skip
+"""Kinds of values from small vocabularies, or digits; every other kind is a name."""

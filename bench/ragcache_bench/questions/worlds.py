@@ -1,21 +1,19 @@
 """Invented contexts: chunks of notes and questions about them, from one plain fact up to mixed sections."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from ragcache_bench.questions.idle import idle_sentence
 from ragcache_bench.questions.level import Level
-from ragcache_bench.questions.names import Names
+from ragcache_bench.questions.lexicon import PLAIN, Lexicon
+from ragcache_bench.questions.names import VALUES
 from ragcache_bench.questions.relations import BY_SUBJECT, RELATIONS, Relation
 
 UNKNOWN = "The notes do not say."
 _KINDS = ("project", "person", "company", "product", "site", "policy", "word", "thing")
 _KIND_WEIGHTS = (4, 3, 2, 2, 2, 2, 1, 1)
-_LOOKS = (
-    "This page is about {s}.", "# {s}\n\nThis page is about {s}.", "# {s}", "These notes are about {s}.", "## {s}",
-    "Here are the facts on {s}.", "# {s}\n\nHere are the facts on {s}.", "## {s}\n\nThese notes are about {s}.",
-)  # fmt: skip
 _TITLES = ("# Staff notes", "# News", "# Partners", "## Minutes", "# Register", "Minutes of the meeting:", "News:")
+_TITLE_LINES = ("{s}\n", "{s}\n\n", "# {s}\n\n", "## {s}\n", "Title: {s}\n", "[{s}] ", "{s} | ", "Page: {s}\n\n")
 _BACK = ("Back to {s}.", "More on {s}.", "We return to {s}.")
 
 
@@ -44,13 +42,14 @@ class Context:
     """Chunks, questions, and whether the chunks may be read on their own (no chunk needs another).
 
     `meant` says whose a value is: chunk, characters to the end of the words for the name, characters up to the value,
-    and the name.
+    and the name. `subjects` says whom each chunk is about, where a page would have that for a title; blank elsewhere.
     """
 
     chunks: list[str]
     questions: list[Question]
     separable: bool
     meant: list[tuple[int, int, int, str]] = field(default_factory=list)
+    subjects: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -77,15 +76,20 @@ class World:
         Difficulty.
     held : bool
         Use held-out names and, for three facts in ten, unseen phrasings.
+    lexicon : Lexicon
+        The words it is told in.
     """
 
-    def __init__(self, rng: Random, level: Level, held: bool = False) -> None:
-        self.rng, self.level, self.held = rng, level, held
-        self.names = Names(rng, held, level.alike)
+    def __init__(self, rng: Random, level: Level, held: bool = False, lexicon: Lexicon = PLAIN) -> None:
+        self.rng, self.level, self.held, self.lexicon = rng, level, held, lexicon
+        self.names = lexicon.names(rng, held, level.alike)
         self.linked = False  # some chunk needs another one
         self.asked: list[Question] = []
         self.units: list[list[list[str]]] = []  # streams of chunks, a chunk being a list of sentences
+        self.titles: dict[tuple[int, int], str] = {}  # lines above chunks, by place
+        self.subjects: dict[tuple[int, int], str] = {}  # whom a chunk is about, by place
         self.facts: list[_Fact] = []
+        self._title_form = rng.choice(_TITLE_LINES) if level.titled and rng.random() < level.titled else ""
         self._where: dict[int, tuple[int, int]] = {}
         self._family: dict[int, str] = {}
         self._header: dict[int, tuple[int, int]] = {}
@@ -95,7 +99,7 @@ class World:
     # -- what is true -------------------------------------------------------------------------------------------
     def table(self, kind: str, subjects: int, relations: int, known: dict[str, list[str]]) -> list[_Fact]:
         """Draw `subjects` names and the values of `relations` relations for each; values may be known entities."""
-        rows = self.rng.sample(BY_SUBJECT[kind], min(relations, len(BY_SUBJECT[kind])))
+        rows = self.lexicon.some(self.rng, kind, relations)
         facts = []
         for _ in range(subjects):
             pool = known.get(kind, [])
@@ -108,6 +112,10 @@ class World:
         if relation.value in ("person", "company", "project"):
             known.setdefault(relation.value, []).append(name)
         return name
+
+    def figure(self, kind: str) -> str:
+        """A value whose figure can be compared: in the one way that the plain lexicon writes it."""
+        return self.names.draw(kind) if self.lexicon is PLAIN else VALUES[kind](self.rng)
 
     # -- how it is told -----------------------------------------------------------------------------------------
     def form(self, forms: tuple[str, ...]) -> str:
@@ -132,14 +140,14 @@ class World:
         if sentences[0].startswith("- "):
             return "\n".join(sentences)
         if sentences[0] in _TITLES:
-            return sentences[0] + "\n\n" + " ".join(sentences[1:])
+            return sentences[0] + "\n\n" + _run_on(sentences[1:])
         if self.level.forms > 1 and self.rng.random() < 0.15:
             return "\n\n".join(sentences)
-        return " ".join(sentences)
+        return _run_on(sentences)
 
     def _padded(self, sentence: str, filler: float) -> list[str]:
-        before = [idle_sentence(self.rng) for _ in range(3) if self.rng.random() < filler]
-        after = [idle_sentence(self.rng) for _ in range(3) if self.rng.random() < filler * 0.7]
+        before = [self.lexicon.idle(self.rng) for _ in range(3) if self.rng.random() < filler]
+        after = [self.lexicon.idle(self.rng) for _ in range(3) if self.rng.random() < filler * 0.7]
         return [*before, sentence, *after]
 
     def tell_plainly(self, facts: list[_Fact]) -> None:
@@ -155,6 +163,8 @@ class World:
                     self.means((len(self.units), 0), said, "", fact.subject)
                     sentences += self._padded(said.format(s=fact.subject, o=fact.value), self.level.filler * 0.6)
             self.units.append([self._titled(self._filled(sentences))])
+            if self._title_form:
+                self.titles[len(self.units) - 1, 0] = self._title_form.format(s=self.names.draw("project"))
 
     def tell_in_sections(self, facts: list[_Fact], twin: bool = False) -> None:
         """Only a section's first chunk names the subject (`twin`: every chunk does)."""
@@ -168,19 +178,22 @@ class World:
         stream: list[list[str]] = []
         seen: set[str] = set()
         idle = self.level.filler
-        filler, looks = self.rng.uniform(0.0, min(0.9, 2 * idle)), _LOOKS[: max(1, self.level.forms)]
+        filler, looks = self.rng.uniform(0.0, min(0.9, 2 * idle)), self.lexicon.headers[: max(1, self.level.forms)]
         for subject, part in parts:
             header = self.rng.choice(_BACK if subject in seen and self.level.forms > 1 else looks).format(s=subject)
             seen.add(subject)
             top = (len(self.units), len(stream))
-            stream.append([header, *(idle_sentence(self.rng) for _ in range(4) if self.rng.random() < filler)])
+            stream.append([header, *(self.lexicon.idle(self.rng) for _ in range(4) if self.rng.random() < filler)])
             for fact in part:
                 while self.rng.random() < filler * 0.2:
-                    stream.append([idle_sentence(self.rng), idle_sentence(self.rng)])
+                    stream.append([self.lexicon.idle(self.rng), self.lexicon.idle(self.rng)])
                 self._note(fact, "twin" if twin else "section", (len(self.units), len(stream)), None if twin else top)
                 said = self.form(fact.relation.says if twin else fact.relation.it)
                 self.means(self._where[id(fact)], said, "", fact.subject)
                 stream.append(self._padded(said.format(s=fact.subject, o=fact.value), filler))
+            if self._title_form:
+                above = self._title_form.format(s=subject)
+                self.titles |= {(len(self.units), at): above for at in range(top[1], len(stream))}
         self.units.append(stream)
 
     def _note(
@@ -205,14 +218,17 @@ class World:
 
     def means(self, place: tuple[int, int], form: str, words: str, name: str) -> None:
         """Note that `words`, in the sentence of that form in the chunk at `place`, stand for `name`."""
-        before = form.partition("{o}")[0].rstrip().format(s=words or name)
+        told, value, _ = form.partition("{o}")
+        before = told.rstrip().format(s=words or name)
+        if not value or ("{s}" in form and "{s}" not in told) or len(before) < 2:
+            return  # the value stands before any word for its subject
         self._meant.append((place, before, words, name))
 
     def _filled(self, sentences: list[str]) -> list[str]:
         """At least as many words as the level wants."""
         rng = Random(self.rng.random())  # of its own: a twin's sentences are longer
         while len(" ".join(sentences).split()) < self.level.least:
-            sentences.insert(0 if rng.random() < 0.7 else len(sentences), idle_sentence(rng))
+            sentences.insert(0 if rng.random() < 0.7 else len(sentences), self.lexicon.idle(rng))
         return sentences
 
     @property
@@ -250,7 +266,8 @@ class World:
         """Ask for what the notes do not hold."""
         told = {(f.subject, f.relation.name) for f in self.facts}
         fact = self.rng.choice(self.facts)
-        free = [r for r in BY_SUBJECT[fact.relation.subject] if (fact.subject, r.name) not in told]
+        rows = self.lexicon.relations.get(fact.relation.subject, ())
+        free = [r for r in rows if (fact.subject, r.name) not in told]
         if not free:
             return None
         text = self.rng.choice(self.rng.choice(free).asks).format(s=fact.subject)
@@ -277,7 +294,7 @@ class World:
         self.rng.shuffle(order)
         for i in order:
             number[i, heads[i]] = len(chunks)
-            chunks.append(self._join(self.units[i][heads[i]]))
+            chunks.append(self.titles.get((i, heads[i]), "") + self._join(self.units[i][heads[i]]))
             heads[i] += 1
         for q in questions:
             q.gold = sorted({number[place] for place in self._places[id(q)]})
@@ -287,7 +304,15 @@ class World:
             start = chunks[number[place]].index(before[1:]) - 1  # its first letter may be a capital by now
             said = start + (before.index(words) + len(words) if words else len(before))
             meant.append((number[place], said, start + len(before), name))
-        return Context(chunks, questions, not (self._header or self.linked), meant)
+        subjects = [""] * len(chunks)
+        for place, subject in self.subjects.items():
+            subjects[number[place]] = subject
+        return Context(chunks, questions, not (self._header or self.linked), meant, subjects)
+
+
+def _run_on(sentences: Sequence[str]) -> str:
+    """One sentence after the other; what has no end mark, a label or a row of a table, ends its line."""
+    return "".join(one + (" " if one.endswith((".", "?", "!")) else "\n") for one in sentences).rstrip()
 
 
 def _groups(world: World) -> list[str]:

@@ -15,6 +15,7 @@ from ragcache_bench.questions.families.lists import comparing, counting, moves, 
 from ragcache_bench.questions.families.lookups import facts, needles, unknown
 from ragcache_bench.questions.families.stories import STORIES, stories
 from ragcache_bench.questions.level import Level
+from ragcache_bench.questions.lexicon import PLAIN, Lexicon
 from ragcache_bench.questions.worlds import Context, World, make_context
 
 __all__ = ["BINDINGS", "LOOKUPS", "STORIES", "draw"]
@@ -36,7 +37,7 @@ _WEIGHTS = {
 """Families that are drawn more or less often than others."""
 
 
-def draw(rng: Random, level: Level, held: bool = False) -> Context:
+def draw(rng: Random, level: Level, held: bool = False, lexicon: Lexicon = PLAIN) -> Context:
     """Return one context at `level`.
 
     With `level.mix` several families meet in it, at most one of `BINDINGS`, or its twin, and some `LOOKUPS`; without it
@@ -50,10 +51,12 @@ def draw(rng: Random, level: Level, held: bool = False) -> Context:
         Difficulty.
     held : bool
         Held-out names and unseen phrasings.
+    lexicon : Lexicon
+        The words it is told in; those of `make_context` are plain.
     """
     if level.mix is None:
         return make_context(rng, level, held)
-    world = World(rng, replace(level, least=rng.choice((0, level.least))), held)
+    world = World(rng, replace(level, least=rng.choice((0, level.least))), held, lexicon)
     count = rng.randint(*level.mix)
     if rng.random() < level.bindings:
         _drawn(rng, BINDINGS, level)(world, rng.random() < 0.3)

@@ -22,7 +22,7 @@ _AMOUNTS = ("Amounts below are in {unit}.", "From here on, amounts are in {unit}
 
 def sections(world: World, twin: bool) -> None:
     """Only a section's first chunk names its subject."""
-    kind = world.rng.choice(_KINDS)
+    kind = world.rng.choice(world.lexicon.kinds or _KINDS)
     facts = world.table(kind, world.among(2, 4), world.rng.randint(*world.level.relations), {})
     world.tell_in_sections(facts, twin)
 
@@ -31,21 +31,20 @@ def pronouns(world: World, twin: bool) -> None:
     """Say "the company" of the company named last; where kinds take turns, subjects of others come in between."""
     rng, stream = world.rng, world.stream()
     turns = []
-    for kind in rng.sample(_KINDS, rng.choice((2, 2, 3)) if _interleaved(world) else 1):
+    for kind in rng.sample(world.lexicon.kinds or _KINDS, rng.choice((2, 2, 3)) if _interleaved(world) else 1):
         rows = _some(world, kind)
         turns.append([_Turn(world, kind, world.names.draw(kind), rows) for _ in range(world.among(2, 3))])
     for turn, relation in _riffled(rng, turns):
         if relation is None:
             turn.start = world.tell(stream, world.form(_TURNS).format(kind=turn.kind, s=turn.subject))
         else:
-            words = turn.kind if turn.kind in ("product", "policy") else f"the {turn.kind}"  # "The {s} costs {o}."
-            turn.fact(stream, relation, turn.subject if twin else words, "pronoun", twin)
+            turn.fact(stream, relation, turn.subject if twin else "", "pronoun", twin)
     world.linked |= not twin
 
 
 def labels(world: World, twin: bool) -> None:
     """Labels which are given a new meaning from time to time; facts name the label only."""
-    rng, stream, kind = world.rng, world.stream(), world.rng.choice(_KINDS)
+    rng, stream, kind = world.rng, world.stream(), world.rng.choice(world.lexicon.kinds or _KINDS)
     rows = _some(world, kind)
     turns = []
     for label in rng.sample(
@@ -63,8 +62,7 @@ def labels(world: World, twin: bool) -> None:
 
 def _some(world: World, kind: str) -> list[Relation]:
     """What is told of each subject: the more, the further the last of it is from its header."""
-    rows = BY_SUBJECT[kind]
-    return world.rng.sample(rows, min(len(rows), world.rng.randint(*world.level.relations)))
+    return world.lexicon.some(world.rng, kind, world.rng.randint(*world.level.relations))
 
 
 def _interleaved(world: World) -> bool:
@@ -81,7 +79,10 @@ class _Turn:
     def fact(self, stream: int, relation: Relation, name: str, family: str, twin: bool) -> None:
         value = self.world.names.draw(relation.value)
         said = self.world.form(relation.says)
+        if not name:  # what it is, behind the article that the sentence may bring
+            name = self.kind if "the {s}" in said.lower() else f"the {self.kind}"
         place = self.world.tell(stream, said.format(s=name, o=value))
+        self.world.subjects |= {self.start: self.subject, place: self.subject}
         places = [place] if twin else [self.start, place]
         self.world.means(place, said, name, self.subject)
         self.world.inquire(relation, self.subject, value, family + "-twin" * twin, places)

@@ -70,7 +70,7 @@ def comparing(world: World) -> None:
     ask, best = _MORE[name]
     told = []
     for _ in range(rng.randint(3, 5)):
-        subject, value = world.names.draw(relation.subject), world.names.draw(relation.value)
+        subject, value = world.names.draw(relation.subject), world.figure(relation.value)
         said = world.form(relation.says).format(s=subject, o=value)
         told.append((subject, value, world.tell(world.stream(), said)))
     for _ in range(4):

@@ -1,6 +1,5 @@
 """Facts that name their subject, keys and numbers, and questions which the notes do not answer."""
 
-from ragcache_bench.questions.relations import BY_SUBJECT
 from ragcache_bench.questions.worlds import UNKNOWN, World
 
 _KINDS = ("project", "person", "company", "product", "site", "policy", "event", "vessel")
@@ -8,13 +7,13 @@ _KINDS = ("project", "person", "company", "product", "site", "policy", "event", 
 
 def facts(world: World) -> None:
     """Plain facts about subjects of one kind."""
-    kind = world.rng.choice(_KINDS)
+    kind = world.rng.choice(world.lexicon.kinds or _KINDS)
     world.tell_plainly(world.table(kind, world.rng.randint(2, 5), world.rng.randint(1, 2), {}))
 
 
 def bystander(world: World) -> None:
     """One chunk with one fact, which nobody asks for."""
-    relation = world.rng.choice(BY_SUBJECT[world.rng.choice(_KINDS)])
+    relation = world.lexicon.one(world.rng, world.rng.choice(world.lexicon.kinds or _KINDS))
     subject, value = world.names.draw(relation.subject), world.names.draw(relation.value)
     world.tell(world.stream(), world.form(relation.says).format(s=subject, o=value))
 
@@ -27,7 +26,7 @@ def needles(world: World) -> None:
 
 def unknown(world: World) -> None:
     """Facts, and questions for what is not said: another relation, or a subject that does not occur."""
-    rng, kind = world.rng, world.rng.choice(_KINDS)
+    rng, kind = world.rng, world.rng.choice(world.lexicon.kinds or _KINDS)
     told = world.table(kind, rng.randint(2, 4), rng.randint(1, 2), {})
     world.tell_plainly(told)
     for _ in range(rng.randint(1, 2)):

@@ -1,0 +1,33 @@
+"""A wide bank of relations, names and idle sentences, from which readers are trained."""
+
+from ragcache_bench.questions.relations import Relation
+
+from reader_training.language.food import FOOD
+from reader_training.language.happenings import HAPPENINGS
+from reader_training.language.machines import MACHINES
+from reader_training.language.nature import NATURE_RELATIONS
+from reader_training.language.organisations import ORGANISATIONS
+from reader_training.language.people import PEOPLE_RELATIONS
+from reader_training.language.places import PLACES
+from reader_training.language.projects import PROJECTS
+from reader_training.language.records import RECORDS
+from reader_training.language.works import WORKS
+
+#: Every relation of the bank.
+WIDE: tuple[Relation, ...] = (
+    *PROJECTS,
+    *PEOPLE_RELATIONS,
+    *ORGANISATIONS,
+    *PLACES,
+    *NATURE_RELATIONS,
+    *WORKS,
+    *HAPPENINGS,
+    *RECORDS,
+    *MACHINES,
+    *FOOD,
+)
+#: The same by subject kind.
+WIDE_BY_SUBJECT: dict[str, tuple[Relation, ...]] = {
+    kind: tuple(relation for relation in WIDE if relation.subject == kind)
+    for kind in sorted({relation.subject for relation in WIDE})
+}
