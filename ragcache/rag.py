@@ -26,6 +26,7 @@ from ragcache.index.ingestion import Ingestion, listed
 from ragcache.index.opening import check_retrieval, given_reader, resolve
 from ragcache.index.settings import nothing_in, stats
 from ragcache.model import notice
+from ragcache.model.checkpoint import SMOLLM2_TUNED
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 from ragcache.report import IngestPlan, IngestReport, Progress, ignore_progress
@@ -80,8 +81,9 @@ class RagCache:
         path : str or Path
             The index's folder.
         model : str, Reader or PreTrainedModel, optional
-            Hub id, folder, "smollm2", "bundled", a loaded reader, or a loaded Hugging Face model with its `tokenizer`;
-            the index's own by default, else the bundled one.
+            Hub id, folder, "smollm2-tuned", "smollm2", "bundled", a loaded reader, or a loaded Hugging Face model with
+            its `tokenizer`; the index's own by default, else what the environment variable RAGCACHE_MODEL names, else
+            "smollm2-tuned" if what brings it is installed, else "bundled".
         tokenizer : PreTrainedTokenizerBase, optional
             Of a loaded model.
         method : str, optional
@@ -134,6 +136,8 @@ class RagCache:
             rag.model_note = notice.TEST_MODEL
             if model is None or isinstance(model, str):  # or the caller has loaded it, and knows
                 notice.warn_once()
+        elif model is None and not how.known and reader.name == SMOLLM2_TUNED:
+            rag.model_note = notice.SMALL_MODEL
         return rag
 
     def ingest(

@@ -4,6 +4,7 @@ import os
 import threading
 
 os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["RAGCACHE_MODEL"] = "bundled"  # the default of a machine that has no other
 os.environ["RAGCACHE_CALIBRATE"] = "0"  # or answers would depend on how fast the machine is
 
 from collections.abc import Callable, Iterator

@@ -22,7 +22,7 @@ COMPARED = "q153"
 
 _NEXT = """
 The model that answered here is made for this corpus. Your own documents want another one.
-To try it out:  ragcache ingest PATH\u2026 --model smollm2 --index smollm2
+To try it out:  ragcache ingest PATH\u2026 --model smollm2-tuned --index smollm2
                 ragcache ask "your question" --index smollm2 --explain
 For real work:  ragcache doctor --model Qwen/Qwen2.5-7B-Instruct
                 ragcache ingest PATH\u2026 --model Qwen/Qwen2.5-7B-Instruct --index qwen

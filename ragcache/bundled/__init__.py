@@ -1,10 +1,10 @@
-"""What ships with the package: a small reader, a demo corpus, and questions about it."""
+"""What ships with the package: a small reader, an adapter for a larger one, a demo corpus, and questions about it."""
 
 import json
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["CorpusQuestion", "corpus_path", "questions", "reader_path", "sibling_path"]
+__all__ = ["CorpusQuestion", "adapter_path", "corpus_path", "questions", "reader_path", "sibling_path"]
 _HERE = Path(__file__).resolve().parent
 
 
@@ -49,6 +49,11 @@ def reader_path() -> Path:
 def sibling_path() -> Path:
     """Return the folder of a reader with half the layers and the same tokenizer, for what need not be exact."""
     return _HERE / "sibling"
+
+
+def adapter_path() -> Path:
+    """Return the folder of the adapter that tunes SmolLM2-135M-Instruct to answer from several passages."""
+    return _HERE / "adapter"
 
 
 def corpus_path() -> Path:

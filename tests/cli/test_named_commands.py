@@ -22,7 +22,7 @@ OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 FOREIGN = {"--dirty", "--always", "--abbrev", "--exclude", "--upgrade", "--no-deps"}  # git's and pip's
 BENCH = ROOT / "bench"
 STYLES = BENCH / "ragcache_bench/pages"  # which name custom properties
-SCRIPTS = BENCH / "reader_training", BENCH / "studies"  # with options of their own
+SCRIPTS = tuple(BENCH / name for name in ("reader_training", "reader_tuning", "studies"))  # with their own options
 
 
 def strings(path: Path) -> Iterator[str]:

@@ -47,7 +47,7 @@ def test_a_model_of_ones_own_is_not_talked_about(run: Run, index: Path) -> None:
 def test_the_unpacking_of_smollm2_is_announced_and_what_it_lacks_is_one_sentence(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(packed: Path, folder: Path) -> None:
+    def fail(packed: Path, folder: Path, adapter: Path | None) -> None:
         raise MissingExtra("gguf is too old")
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -14,7 +14,8 @@ import torch
 from ragcache import Engine, Index, RagCache, Reader, Sampling
 from ragcache.errors import MissingExtra, StorageFull
 from ragcache.model import notice, smollm2
-from ragcache.model.loading import SMOLLM2, load_reader
+from ragcache.model.checkpoint import BUNDLED, MODEL_VARIABLE, default_model
+from ragcache.model.loading import SMOLLM2, SMOLLM2_TUNED, load_reader
 
 NOTES = (
     "The director of the Tarnholm Library is Ingrid Solberg, who took over from Per Dahl in 2019.",
@@ -45,7 +46,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def _copy(packed: Path, folder: Path) -> None:
+def _copy(packed: Path, folder: Path, adapter: Path | None = None) -> None:
     (folder / "model.safetensors").write_bytes(packed.read_bytes())
 
 
@@ -69,6 +70,42 @@ def test_it_reads_a_note(reader: Reader, tmp_path: Path) -> None:
     assert "Ingrid Solberg" in answer.text
     assert answer.model == SMOLLM2
     assert notice.TEST_MODEL not in answer.report.notes
+
+
+@needs_the_model
+def test_the_tuned_one_is_another_model_and_as_exact(tmp_path: Path, reader: Reader) -> None:
+    tuned = load_reader(SMOLLM2_TUNED, dtype="float32", device="cpu")
+    assert tuned.fingerprint != reader.fingerprint
+    with Index(tmp_path / "index", tuned) as index:
+        engine = Engine(tuned, index)
+        chunks = [index.uncached_chunk(text) for text in NOTES]
+        question = "Who planted the orchard?"
+        full = engine.prefill(question, chunks, method="full")
+        ours = engine.prefill(question, chunks, method="epic", recompute=1.0)
+        said = engine.answer(question, chunks, method="full", sampling=Sampling(24))
+    assert (ours.logits - full.logits).abs().max() <= 1e-4
+    assert said.text == "Harold Finch"  # the answer, and nothing else
+    with RagCache.open(tmp_path / "rag", model=tuned) as rag:
+        assert (rag.top_k, rag.model_note) == (4, "")
+
+
+@needs_the_model
+def test_it_answers_where_nobody_names_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(MODEL_VARIABLE)
+    with RagCache.open(tmp_path) as rag:
+        assert rag.reader.name == SMOLLM2_TUNED
+        assert rag.model_note == notice.SMALL_MODEL
+    with RagCache.open(tmp_path) as rag:
+        assert (rag.reader.name, rag.model_note) == (SMOLLM2_TUNED, "")
+
+
+def test_the_default_is_what_the_environment_names_else_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MODEL_VARIABLE, "org/model")
+    assert default_model() == "org/model"
+    monkeypatch.delenv(MODEL_VARIABLE)
+    for installed, name in ((True, SMOLLM2_TUNED), (False, BUNDLED)):
+        monkeypatch.setattr(smollm2, "is_installed", lambda installed=installed: installed)
+        assert default_model() == name
 
 
 @needs_the_model
@@ -129,7 +166,7 @@ def test_who_converts_at_the_same_time_as_another_gets_a_whole_folder(
 ) -> None:
     meet = threading.Barrier(2, timeout=10)
 
-    def convert(packed: Path, folder: Path) -> None:
+    def convert(packed: Path, folder: Path, adapter: Path | None) -> None:
         meet.wait()  # both are at it
         _copy(packed, folder)
 
@@ -150,7 +187,7 @@ def test_a_conversion_that_was_killed_leaves_nothing_that_is_taken_for_a_model(p
 import os, signal
 from ragcache.model import notice, smollm2
 smollm2._require_gguf = lambda: None
-def convert(packed, folder):
+def convert(packed, folder, adapter):
     (folder / "model.safetensors").write_text("half")
     os.kill(os.getpid(), signal.SIGKILL)
 smollm2._convert = convert

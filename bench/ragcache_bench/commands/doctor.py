@@ -30,9 +30,10 @@ def doctor(
     default changes the first token. Ends with exit code 2 and the reason if the model cannot reuse KV, with 1 if
     recomputing everything is not full prefill; `ingest --method full` may still have it answer by full prefill.
     """
-    from ragcache.model.loading import BUNDLED, load_reader
+    from ragcache.model.checkpoint import default_model
+    from ragcache.model.loading import load_reader
 
-    findings = _examined(load_reader(model or BUNDLED))
+    findings = _examined(load_reader(model or default_model()))
     if as_json:
         say_json(findings)
     else:

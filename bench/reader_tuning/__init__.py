@@ -1,0 +1,1 @@
+"""Tuning a trained language model by LoRA to answer from several passages, in their words."""

@@ -1,0 +1,83 @@
+"""Low-rank adapters (LoRA, 2106.09685): the pairs of matrices that are trained, and the files that PEFT reads."""
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from ragcache.model.adapter import CONFIG, PREFIX, WEIGHTS
+
+TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """What is added to a model's matrices: `scale` times `down` (rank, in), then `up` (out, rank).
+
+    Attributes
+    ----------
+    pairs : dict of str to (Tensor, Tensor)
+        By the parameter's name: `down` and `up`, fp32.
+    rank : int
+        Of each product.
+    alpha : float
+        Numerator of the scale, `alpha / rank`.
+    """
+
+    pairs: dict[str, tuple[Tensor, Tensor]]
+    rank: int
+    alpha: float
+
+    @classmethod
+    def new(cls, weights: Mapping[str, Tensor], rank: int, alpha: float, seed: int = 0) -> "Adapter":
+        """Pairs for every matrix of `TARGETS`; their products are 0 at first."""
+        made = torch.Generator().manual_seed(seed)
+        pairs = {}
+        for name, weight in weights.items():
+            if name.endswith(tuple(f"{target}.weight" for target in TARGETS)):
+                down = torch.randn(rank, weight.shape[1], generator=made) / math.sqrt(weight.shape[1])
+                pairs[name] = (down.requires_grad_(), torch.zeros(weight.shape[0], rank).requires_grad_())
+        return cls(pairs, rank, alpha)
+
+    @property
+    def scale(self) -> float:
+        """Of the products."""
+        return self.alpha / self.rank
+
+    def parameters(self) -> Iterable[Tensor]:
+        """All matrices."""
+        return (matrix for pair in self.pairs.values() for matrix in pair)
+
+    def added(self, name: str) -> Tensor:
+        """What is added to a parameter, (out, in); differentiable."""
+        down, up = self.pairs[name]
+        return (up * self.scale) @ down
+
+    def save(self, folder: Path, base: str) -> None:
+        """Write the files that PEFT reads, in bf16.
+
+        Parameters
+        ----------
+        folder : Path
+            Made if it does not exist.
+        base : str
+            Hub id of the model that is added to.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        tensors = {}
+        for name, (down, up) in self.pairs.items():
+            module = PREFIX + name.removesuffix(".weight")
+            tensors[f"{module}.lora_A.weight"] = down.detach().bfloat16().contiguous()
+            tensors[f"{module}.lora_B.weight"] = up.detach().bfloat16().contiguous()
+        save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+        config = {
+            "peft_type": "LORA", "task_type": "CAUSAL_LM", "base_model_name_or_path": base, "r": self.rank,
+            "lora_alpha": self.alpha, "lora_dropout": 0.0, "bias": "none", "target_modules": list(TARGETS),
+            "fan_in_fan_out": False, "inference_mode": True,
+        }  # fmt: skip
+        (folder / CONFIG).write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")

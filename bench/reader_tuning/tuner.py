@@ -1,0 +1,229 @@
+"""The tuning run: steps over drawn contexts, checkpoints, a JSON line every few steps; an interrupted run resumes."""
+
+import json
+import math
+import random
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from reader_training.batches import Batch, Row, collate
+from reader_training.contexts import Contexts, validation_contexts
+from reader_training.forward import hidden_states
+from reader_training.passages import Material, Part
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from ragcache.errors import InvalidArgument
+from reader_tuning.adapter import Adapter
+from reader_tuning.examine import examine, shares
+from reader_tuning.rows import Layout
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a run may vary.
+
+    Attributes
+    ----------
+    steps : int
+        Updates; the learning rate rises over `warm_up` of them, and falls to 0 as a cosine.
+    contexts : int
+        Contexts a step.
+    rate : float
+        Learning rate of AdamW.
+    rank : int
+        Of the adapter; 12 takes 7.4 MB in bf16 at SmolLM2-135M.
+    alpha : float
+        See `Adapter`.
+    seed : int
+        Of the adapter and the draw.
+    every : int
+        Steps between two checkpoints, each with a look at the validation questions.
+    """
+
+    steps: int = 800
+    contexts: int = 4
+    rate: float = 7e-4
+    warm_up: int = 30
+    rank: int = 12
+    alpha: float = 24.0
+    seed: int = 0
+    every: int = 75
+
+
+class Tuner:
+    """Tunes a Llama by an adapter, going on from the folder's last checkpoint.
+
+    Parameters
+    ----------
+    folder : Path
+        Receives `state.safetensors`, `log.jsonl`, `answers.json`, and the `adapter/` at every checkpoint.
+    checkpoint : Path
+        Folder of the model.
+    base : str
+        Hub id of the model, for the adapter's card.
+    material : Material
+        What is read.
+    settings : Settings
+        How.
+
+    Raises
+    ------
+    InvalidArgument
+        If the folder holds a run with other settings.
+    """
+
+    def __init__(self, folder: Path, checkpoint: Path, base: str, material: Material, settings: Settings) -> None:
+        self.folder, self.base, self.material, self.settings = folder, base, material, settings
+        self._contexts = Contexts(material)
+        folder.mkdir(parents=True, exist_ok=True)
+        self.model = AutoModelForCausalLM.from_pretrained(checkpoint, dtype=torch.bfloat16)
+        self.layout = Layout(AutoTokenizer.from_pretrained(checkpoint))
+        self._frozen = {name: weight.detach() for name, weight in self.model.named_parameters()}
+        self.adapter = Adapter.new(self._frozen, settings.rank, settings.alpha, settings.seed)
+        self._adam = torch.optim.AdamW(self.adapter.parameters(), lr=settings.rate, betas=(0.9, 0.98), weight_decay=0.0)
+        self._step, self._seconds, self._tokens = 0, 0.0, 0
+        self._losses: list[float] = []
+        if (folder / "state.safetensors").exists():
+            self._load()
+
+    def run(self, until: int | None = None) -> None:
+        """Tune until all steps are done, or so many of them."""
+        if self._step == 0:
+            (self.folder / "log.jsonl").unlink(missing_ok=True)  # of a run that never came to a checkpoint
+            self._log({"validation": self.validate()})
+        while self._step < min(self.settings.steps, until or self.settings.steps):
+            begun = time.monotonic()
+            self._update(random.Random(f"{self.settings.seed} {self._step}"))
+            self._seconds += time.monotonic() - begun
+            self._step += 1
+            if self._step % 10 == 0:
+                self._log({})
+            if self._step % self.settings.every == 0 or self._step == self.settings.steps:
+                self._save()
+                self._log({"validation": self.validate()})
+
+    def validate(self) -> dict[str, dict[str, float]]:
+        """Shares of the validation questions that are answered, by source; `answers.json` keeps the answers."""
+        part = self.material.validation
+        parts = {"xquad": Part(articles=part.articles), "nq-open": Part(single=part.single)}
+        with self._merged():
+            replies = {name: examine(self.model, self.layout, validation_contexts(one)) for name, one in parts.items()}
+        text = json.dumps({name: [asdict(one) for one in of] for name, of in replies.items()}, indent=1)
+        (self.folder / "answers.json").write_text(text, encoding="utf-8")
+        return {name: shares(of) for name, of in replies.items()}
+
+    # -- one step -----------------------------------------------------------------------------------------------
+    def _update(self, rng: random.Random) -> None:
+        """One step; the gradients of the contexts' answers add up, each answer weighing the same."""
+        rows: list[Row] = []
+        while len(rows) < self.settings.contexts:
+            context = self._contexts.draw(rng)
+            if context.asked:
+                rows.append(self.layout.row(rng, context))
+        answers = sum(map(_count, rows))
+        tuned = {name: self.adapter.added(name) for name in self.adapter.pairs}
+        weights = self._frozen | {name: self._frozen[name] + added.bfloat16() for name, added in tuned.items()}
+        total = 0.0
+        leaves = {name: weights[name].detach().requires_grad_() for name in tuned}
+        for row in rows:
+            loss = self._loss(self._frozen | leaves, collate([row])) / answers
+            loss.backward()  # type: ignore[no-untyped-call]
+            total += loss.item()
+            self._tokens += len(row.ids)
+        torch.autograd.backward([tuned[name] for name in tuned], [leaves[name].grad.float() for name in tuned])
+        self._step_adam()
+        self._losses.append(total)
+
+    def _loss(self, weights: dict[str, Tensor], batch: Batch) -> Tensor:
+        """Cross-entropy of the answers' tokens: a mean over each answer, summed over the answers."""
+        (hidden,) = hidden_states(weights, self.model.config, batch.ids, batch.bias(), batch.position)
+        ids, segment = batch.ids.flatten(), batch.segment.flatten()
+        at = batch.label.flatten().nonzero()[:, 0]
+        logits = F.linear(hidden.flatten(0, 1)[at - 1], weights["model.embed_tokens.weight"]).float()
+        losses = F.cross_entropy(logits, ids[at], reduction="none")
+        _, place, lengths = torch.unique(segment[at], return_inverse=True, return_counts=True)
+        total: Tensor = (losses / lengths[place]).sum()
+        return total
+
+    def _step_adam(self) -> None:
+        s = self.settings
+        done = self._step / s.steps
+        pace = min(1.0, (self._step + 1) / s.warm_up) * 0.5 * (1 + math.cos(math.pi * done))
+        self._adam.param_groups[0]["lr"] = s.rate * pace
+        torch.nn.utils.clip_grad_norm_(self.adapter.parameters(), 1.0)
+        self._adam.step()
+        self._adam.zero_grad()
+
+    @contextmanager
+    def _merged(self) -> Iterator[None]:
+        """The model with its adapter, as long as this lasts."""
+        weights = dict(self.model.named_parameters())
+        kept = {name: weights[name].detach().clone() for name in self.adapter.pairs}
+        with torch.no_grad():
+            for name in kept:
+                weights[name] += self.adapter.added(name).bfloat16()
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for name, weight in kept.items():
+                    weights[name].copy_(weight)
+
+    # -- files --------------------------------------------------------------------------------------------------
+    def _log(self, more: dict[str, object]) -> None:
+        loss = sum(self._losses) / max(1, len(self._losses))
+        self._losses.clear()
+        line = {
+            "step": self._step, "minutes": round(self._seconds / 60, 1), "tokens": self._tokens,
+            **({} if more else {"loss": round(loss, 4)}), **more,
+        }  # fmt: skip
+        with (self.folder / "log.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def _save(self) -> None:
+        state = {f"m.{i}": matrix.detach() for i, matrix in enumerate(self.adapter.parameters())}
+        for i, matrix in enumerate(self.adapter.parameters()):
+            state |= {f"a.{i}.{key}": value for key, value in self._adam.state[matrix].items()}
+        about = {
+            "step": self._step,
+            "seconds": self._seconds,
+            "tokens": self._tokens,
+            "settings": asdict(self.settings),
+        }
+        save_file(state, self.folder / "new.safetensors", metadata={"run": json.dumps(about)})
+        (self.folder / "new.safetensors").replace(self.folder / "state.safetensors")
+        self.adapter.save(self.folder / "adapter", self.base)
+
+    @torch.no_grad()
+    def _load(self) -> None:
+        file = self.folder / "state.safetensors"
+        with safe_open(file, "pt") as opened:
+            about = json.loads(opened.metadata()["run"])
+        if about["settings"] != asdict(self.settings):
+            raise InvalidArgument(
+                f"{self.folder} holds a run with {about['settings']}, not {asdict(self.settings)}; go on with the same "
+                "settings, or name another --out"
+            )
+        self._step, self._seconds, self._tokens = about["step"], about["seconds"], about["tokens"]
+        log = self.folder / "log.jsonl"
+        lines = [
+            line for line in log.read_text(encoding="utf-8").splitlines() if json.loads(line)["step"] <= self._step
+        ]
+        log.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")  # what was lost is done again
+        state = load_file(file)
+        for i, matrix in enumerate(self.adapter.parameters()):
+            matrix.copy_(state[f"m.{i}"])
+            self._adam.state[matrix] = {key: state[f"a.{i}.{key}"] for key in ("step", "exp_avg", "exp_avg_sq")}
+
+
+def _count(row: Row) -> int:
+    """Answers in a row."""
+    return len({segment for segment, label in zip(row.segment, row.label, strict=True) if label})
