@@ -16,6 +16,9 @@ HEADS = Method("heads", Alone(), FirstTokens(), 0.028, about="control: chunk hea
 EXTRA: Mapping[str, Method] = {row.name: row for row in (HEADS, EVIDENCE, TRUE_DEVIATION)}
 """Rows that only benchmarks have."""
 CONTROLS = ("full", "naive", "random", "epic")
+TITLE = "+title"
+"""Behind a row's name: its chunks have their title as a first line, where a question knows titles."""
+TITLED = ("full+title", "naive+title", "auto+title")
 REFERENCES = ("evidence", "true-deviation")
 _FIXED = (HEADS, EVIDENCE, TRUE_DEVIATION)  # their one share is their own
 
@@ -32,11 +35,19 @@ class Contender:
         Nominal share; None for rows with a fixed cost.
     seed : int
         Of random selection; several seeds take turns over the questions.
+    titled : bool
+        Whether its chunks have their title as a first line.
     """
 
     method: Method
     recompute: float | None = None
     seed: int = 0
+    titled: bool = False
+
+    @property
+    def name(self) -> str:
+        """Of its rows in a table."""
+        return self.method.name + TITLE * self.titled
 
     def row(self, example: Example) -> Method:
         """The method as it answers this example: a reference is told what it may know."""
@@ -48,14 +59,16 @@ def contenders(
     names: Iterable[str | Method],
     budgets: Sequence[float],
     seeds: Sequence[int] = (0,),
-    controls: Sequence[str] = (*CONTROLS, *REFERENCES),
+    controls: Sequence[str] = (*CONTROLS, *REFERENCES, *TITLED),
 ) -> list[Contender]:
     """Methods times budgets, behind the controls and references; a row with a fixed cost once.
+
+    Rows over chunks with a title line take part as they are, at no other budget.
 
     Parameters
     ----------
     names : iterable of str or Method
-        Rows of the method table, or of `EXTRA`.
+        Rows of the method table, or of `EXTRA`; with `TITLE` behind it, a row over chunks with a title line.
     budgets : sequence of float
         Shares to recompute.
     seeds : sequence of int
@@ -70,14 +83,33 @@ def contenders(
     InvalidArgument
         If a budget is no share.
     """
-    rows = {row.name: row for row in map(_row, [*controls, *names])}
+    found: dict[tuple[str, float | None, int], Contender] = {}
+    for name in (*controls, *names):
+        titled = isinstance(name, str) and name.endswith(TITLE)
+        row = _row(name.removesuffix(TITLE) if isinstance(name, str) else name)
+        for one in _at_budgets(row, () if titled else budgets, seeds):
+            who = replace(one, titled=titled)
+            key = who.name, who.recompute, who.seed
+            found[key] = who if isinstance(name, Method) else found.get(key, who)  # one's own takes a control's place
+    return list(found.values())
+
+
+def with_defaults(field: Iterable[Contender]) -> list[Contender]:
+    """The same, and as they are those rows that recompute nothing unless asked to: the default is one of them."""
     found: list[Contender] = []
-    for row in rows.values():
-        if row.recompute is None or row in _FIXED:
-            found.append(Contender(row))
-        else:
-            found += [one for budget in budgets for one in _seeded(row, budget, seeds)]
+    for who in field:
+        itself = replace(who, recompute=who.method.recompute)
+        if who.method.recompute == 0 and itself not in found:
+            found.append(itself)
+        if who not in found:
+            found.append(who)
     return found
+
+
+def left_out(field: Iterable[Contender]) -> list[str]:
+    """Rows of the method table that do not take part."""
+    there = {who.name for who in field}
+    return [name for name in methods.METHODS if name not in there]
 
 
 def in_turn(field: Sequence[Contender], number: int) -> list[Contender]:
@@ -96,6 +128,14 @@ def in_turn(field: Sequence[Contender], number: int) -> list[Contender]:
 
 def _row(name: str | Method) -> Method:
     return EXTRA[name] if isinstance(name, str) and name in EXTRA else methods.find_method(name)
+
+
+def _at_budgets(row: Method, budgets: Sequence[float], seeds: Sequence[int]) -> Iterator[Contender]:
+    if row.recompute is None or row in _FIXED:
+        yield Contender(row)
+        return
+    for budget in budgets or (row.recompute,):
+        yield from _seeded(row, budget, seeds)
 
 
 def _seeded(row: Method, budget: float, seeds: Sequence[int]) -> Iterator[Contender]:

@@ -10,6 +10,7 @@ from ragcache_bench.table import Row
 
 NEEDS, ALONE = "needs other chunks", "self-contained"
 _NAMES = ("task", "method", "recompute", "n")
+_CENTRES = {"ci": "delta", "sub_em": "sub_em_delta"}  # of intervals that are named otherwise
 _RECOVERED = ("recovered", "recovered_low", "recovered_high")
 
 
@@ -83,7 +84,7 @@ def _figure(rows: Sequence[Row], name: str) -> float | None:
     if None in values:
         return None
     if side in ("low", "high"):
-        centres = [getattr(row, "delta" if stem == "ci" else stem) for row in rows]
+        centres = [getattr(row, _CENTRES.get(stem, stem)) for row in rows]
         half = sqrt(sum((value - centre) ** 2 for value, centre in zip(values, centres, strict=True))) / len(rows)
         return fmean(centres) + (half if side == "high" else -half)
     return exp(fmean(map(log, values))) if name == "ttft_ratio" else fmean(values)

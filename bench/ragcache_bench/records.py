@@ -23,8 +23,9 @@ class Record:
         Which question, which contender.
     answer : str
         As the reader gave it.
-    em, f1 : float
-        Against the accepted answers; against full prefill's own answer where the question states none.
+    em, f1, sub_em : float
+        Exact match, token F1, and whether an accepted answer stands within this one; against full prefill's own answer
+        where the question states none.
     charged : float or None
         Share of selectable tokens computed; None where nothing was selectable.
     charged_flops : float
@@ -51,6 +52,7 @@ class Record:
     ttft_ms: float | None
     kl: float | None = None
     gap: int | None = None
+    sub_em: float = 0.0
 
 
 _FIELDS = {field.name for field in fields(Record)}

@@ -19,7 +19,7 @@ from ragcache.model.reader import Reader
 from ragcache.retrieve.needs import needs
 from ragcache_bench.pages.columns import markdown
 from ragcache_bench.pages.picture import draw
-from ragcache_bench.table import Result, Row
+from ragcache_bench.table import Result, Row, withhold_times
 
 
 def meta(*, device: torch.device, **given: Any) -> dict[str, Any]:
@@ -67,6 +67,8 @@ def check_plotting() -> None:
 def write(out: Path, found: Result, *, picture: Sequence[Row] | None = None) -> list[Path]:
     """Write `out` as JSON, and beside it Markdown tables and a picture; pooled rows come first in both.
 
+    Times that cannot be trusted are in none of them, see `withhold_times`.
+
     Parameters
     ----------
     out : Path
@@ -86,6 +88,7 @@ def write(out: Path, found: Result, *, picture: Sequence[Row] | None = None) -> 
     MissingExtra
         If matplotlib is not installed; JSON and Markdown are written all the same.
     """
+    found = withhold_times(found)
     out.parent.mkdir(parents=True, exist_ok=True)
     parts = {"rows": found.rows, "pooled": found.pooled, "gaps": found.gaps}
     tables = {name: [asdict(row) for row in part] for name, part in parts.items() if part or name == "rows"}
@@ -107,7 +110,7 @@ def read(file: Path) -> Result:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         parts = {name: [_row(values) for values in content.get(name, ())] for name in ("pooled", "gaps")}
-        return Result([_row(values) for values in content["rows"]], dict(content["meta"]), **parts)
+        return withhold_times(Result([_row(values) for values in content["rows"]], dict(content["meta"]), **parts))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InvalidArgument(
             f"{file} holds no result of a benchmark ({type(error).__name__}); name the JSON that "

@@ -1,6 +1,6 @@
 """Every contender answers every question, in this process or in several, and each answer is kept."""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
@@ -13,6 +13,7 @@ from ragcache_bench.contenders import Contender, in_turn
 from ragcache_bench.fused_neighbours import Kind
 from ragcache_bench.records import Journal, Record, digest
 from ragcache_bench.tasks import Example
+from ragcache_bench.tasks.example import add_titles
 from ragcache_bench.workers import Workers
 
 Tasks = Mapping[str, Sequence[Example]]
@@ -54,7 +55,8 @@ class Bench:
         The chunks of a task's questions go into one temporary index, each encoded once per encoding; a fused chunk's
         neighbours come from that whole pool, not from its own question's chunks. The contenders take turns on each
         question, in rotating order, so that whatever else the machine does hits all of them alike; the seeds of random
-        selection take turns over the questions.
+        selection take turns over the questions. Those with a title line answer among themselves, where titles
+        add anything: their chunks are others.
 
         Parameters
         ----------
@@ -75,9 +77,10 @@ class Bench:
         PromptTooLong
             If a question's chunks do not fit the reader.
         """
-        plans = {name: self._plan(examples, field, company) for name, examples in tasks.items()}
-        jobs = [self._job(name, tasks[name], plan, company) for name, plan in plans.items()]
-        total = sum(len(plan) for plan in plans.values())
+        parts = [part for name, examples in tasks.items() for part in _parts(name, examples, field)]
+        plans = [self._plan(examples, those, company) for _, examples, those in parts]
+        jobs = [self._job(name, of, plan, company) for (name, of, _), plan in zip(parts, plans, strict=True)]
+        total = sum(map(len, plans))
         done = total - sum(len(job.questions) for job in jobs)
         self.progress("questions", done, total)
         left = [job for job in jobs if job.questions]
@@ -85,7 +88,8 @@ class Bench:
             for more, records in enumerate(answered, done + 1):
                 self.journal.add(records)
                 self.progress("questions", more, total)
-        return [self.journal.known[key] for plan in plans.values() for asked in plan for key, _ in asked.turns]
+        keys = dict.fromkeys(key for plan in plans for asked in plan for key, _ in asked.turns)
+        return [self.journal.known[key] for key in keys]
 
     def _plan(self, examples: Sequence[Example], field: Sequence[Contender], company: Kind) -> list[Asked]:
         """Who answers which question under which key."""
@@ -110,3 +114,14 @@ class Bench:
             return
         for job in jobs:
             yield from work(job, self.reader, self.embedder, self.progress)
+
+
+def _parts(
+    name: str, examples: Sequence[Example], field: Sequence[Contender]
+) -> Iterator[tuple[str, Sequence[Example], Sequence[Contender]]]:
+    """A task as it is, and its questions with titles in the chunks, each with who answers them so."""
+    yield name, examples, [who for who in field if not who.titled]
+    titled = [add_titles(example) for example in examples]
+    those = [who for who in field if who.titled]
+    if those and titled != list(examples):
+        yield name, titled, those

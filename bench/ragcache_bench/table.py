@@ -5,11 +5,17 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median
 from typing import Any, TypeVar
 
+from ragcache_bench.contenders import TITLE
 from ragcache_bench.metrics import Interval, agrees, bootstrap, bootstrap_ratio, wilson
 from ragcache_bench.records import Record
 from ragcache_bench.references import TRUE_DEVIATION
 
+T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
+TWINS = ("naive", "auto")
+"""Rows that do the same work before the first token, where nothing is recomputed."""
+TWINS_DIFFER = 0.05
+"""How far their times may differ before none is shown."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,8 @@ class Row:
     retention : float or None
         Score over full prefill's.
     agreement, agreement_low, agreement_high : float or None
-        Share of questions with full prefill's own answer, right or wrong, with Wilson's 95 % interval.
+        Share of questions with full prefill's own answer, right or wrong, with Wilson's 95 % interval; of the same
+        chunks, which for a row with a title line is full prefill with titles. So are FLOPs, times and KL.
     ttft_ratio : float or None
         Full prefill's median time to first token over this one's, in the same run; above 1 is faster. None for
         `true-deviation`, which runs a full prefill of its own.
@@ -51,6 +58,11 @@ class Row:
         Median time to the first token.
     gap : int or None
         In rows by gap, the chunks between header and fact; None in all others.
+    sub_em, sub_em_delta, sub_em_low, sub_em_high : float or None
+        Share of answers that an accepted one stands within; minus full prefill's, with its 95 % paired bootstrap
+        interval.
+    words : float or None
+        Mean words of an answer.
     """
 
     task: str
@@ -78,6 +90,11 @@ class Row:
     recovered_high: float | None = None
     agreement_low: float | None = None
     agreement_high: float | None = None
+    sub_em: float | None = None
+    sub_em_delta: float | None = None
+    sub_em_low: float | None = None
+    sub_em_high: float | None = None
+    words: float | None = None
 
 
 @dataclass(frozen=True)
@@ -123,16 +140,51 @@ def _contender(record: Record) -> tuple[str, float | None]:
 
 
 def _rows(records: Sequence[Record]) -> list[Row]:
-    groups = [group for _, group in _grouped(records, _contender)]
-    full = next(group for group in groups if group[0].method == "full")
-    naive = next((group for group in groups if group[0].method == "naive"), None)
-    return [_summary(group, full, naive) for group in groups]
+    groups = dict(_grouped(records, _contender))
+    by_name = {group[0].method: group for group in groups.values()}
+    full, naive = by_name["full"], by_name.get("naive")
+    titled = by_name.get(f"full{TITLE}", full)
+    return [
+        _summary(group, full, naive, titled if group[0].method.endswith(TITLE) else full) for group in groups.values()
+    ]
 
 
-def _summary(group: Sequence[Record], full: Sequence[Record], naive: Sequence[Record] | None) -> Row:
-    by_id = {record.id: record for record in full}
+def doubtful_times(rows: Sequence[Row]) -> dict[str, float]:
+    """How far rows that do the same work differ in time, by task, where that is too far to show any time.
+
+    Rows that recompute nothing move the same KV into the same places, whichever encoding made it; whatever makes them
+    differ is in the other rows too.
+    """
+    found = {}
+    for task, of_task in _grouped(rows, lambda row: row.task):
+        ratios = [row.ttft_ratio for row in of_task if row.method in TWINS and row.charged == 0 and row.ttft_ratio]
+        if len(ratios) > 1 and max(ratios) > (1 + TWINS_DIFFER) * min(ratios):
+            found[task] = max(ratios) / min(ratios) - 1
+    return found
+
+
+def withhold_times(found: Result) -> Result:
+    """The same without times where they are doubtful; the meta's `times_differ` says where, and by how much."""
+    doubtful = doubtful_times([*found.rows, *found.pooled])
+    if not doubtful:
+        return found
+
+    def shown(rows: Sequence[Row], every: bool = False) -> list[Row]:
+        return [replace(row, ttft_ms=None, ttft_ratio=None) if every or row.task in doubtful else row for row in rows]
+
+    about = {**found.about, "times_differ": {**found.about.get("times_differ", {}), **doubtful}}
+    return Result(shown(found.rows), about, shown(found.pooled, every=True), shown(found.gaps))
+
+
+def _summary(
+    group: Sequence[Record], full: Sequence[Record], naive: Sequence[Record] | None, alike: Sequence[Record]
+) -> Row:
+    """A contender's row; `alike` is full prefill of the same chunks, with titles where the contender has them."""
+    by_id = {record.id: record for record in alike}
     ours, reference = _scores(group), _scores(full)
     gap = bootstrap(_paired(ours, reference))
+    held = _scores(group, "sub_em")
+    held_gap = bootstrap(_paired(held, _scores(full, "sub_em")))
     score, top = fmean(ours.values()), fmean(reference.values())
     adjusted = _adjusted(ours, reference)
     recovered = _recovered(ours, _scores(naive), reference) if naive else None
@@ -140,7 +192,7 @@ def _summary(group: Sequence[Record], full: Sequence[Record], naive: Sequence[Re
     charged = [record.charged for record in group if record.charged is not None]
     kl = [record.kl for record in group if record.kl is not None]
     # The time of an oracle is nobody's.
-    ttft = None if group[0].method == TRUE_DEVIATION.name else _ttft(group)
+    ttft, whole = None if group[0].method == TRUE_DEVIATION.name else _ttft(group), _ttft(alike)
     return Row(
         task=group[0].task,
         method=group[0].method,
@@ -157,9 +209,14 @@ def _summary(group: Sequence[Record], full: Sequence[Record], naive: Sequence[Re
         **_spread("recovered", recovered),
         retention=score / top if top else None,
         **_spread("agreement", agreement),
-        ttft_ratio=whole / ttft if ttft and (whole := _ttft(full)) else None,
+        ttft_ratio=whole / ttft if ttft and whole else None,
         ttft_ms=ttft,
         kl=fmean(kl) if kl else None,
+        sub_em=fmean(held.values()),
+        sub_em_delta=held_gap.mean,
+        sub_em_low=held_gap.low,
+        sub_em_high=held_gap.high,
+        words=fmean(len(record.answer.split()) for record in group),
     )
 
 
@@ -182,9 +239,10 @@ def _spread(name: str, found: Interval | None) -> dict[str, Any]:
     return {name: found.mean, f"{name}_low": found.low, f"{name}_high": found.high}
 
 
-def _scores(group: Sequence[Record]) -> dict[str, float]:
-    """Exact match by question, averaged over seeds."""
-    return {name: fmean(record.em for record in same) for name, same in _grouped(group, lambda record: record.id)}
+def _scores(group: Sequence[Record], field: str = "em") -> dict[str, float]:
+    """Exact match, or another score, by question, averaged over seeds."""
+    by_id = _grouped(group, lambda record: record.id)
+    return {name: fmean(getattr(record, field) for record in same) for name, same in by_id}
 
 
 def _ttft(group: Sequence[Record]) -> float | None:
@@ -197,9 +255,9 @@ def _paired(ours: Mapping[str, float], reference: Mapping[str, float]) -> list[f
     return [ours[name] - reference[name] for name in ours]
 
 
-def _grouped(records: Iterable[Record], key: Callable[[Record], K]) -> list[tuple[K, list[Record]]]:
-    """Records that share a key, in order of first appearance."""
-    groups: dict[K, list[Record]] = {}
+def _grouped(records: Iterable[T], key: Callable[[T], K]) -> list[tuple[K, list[T]]]:
+    """Records, or rows, that share a key, in order of first appearance."""
+    groups: dict[K, list[T]] = {}
     for record in records:
         groups.setdefault(key(record), []).append(record)
     return list(groups.items())

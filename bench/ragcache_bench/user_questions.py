@@ -15,7 +15,7 @@ from ragcache.model.decode import Sampling
 from ragcache.rag import RagCache
 from ragcache.report import Progress
 from ragcache_bench.advice import lendable
-from ragcache_bench.asking import Asked, ask, where
+from ragcache_bench.asking import Asked, ask
 from ragcache_bench.contenders import Contender, in_turn
 from ragcache_bench.lending import lend
 from ragcache_bench.records import Journal, Record, digest
@@ -124,10 +124,6 @@ def _answers(rag: RagCache, asked: Asked, chunks: Sequence[Chunk], sampling: Sam
     held = rag.index.catalog.recipes()
     lacking = [encoder for encoder, row in rows.items() if encoder and lendable(row) and encoder.recipe not in held]
     with lend(rag.index, chunks, lacking) as lent:
-        for row in rows.values():  # a warm-up: the first to answer must not pay for what all of them need
-            engine, there = where(row, lent, rag.engine, chunks)
-            share = None if row.recompute is None else 0.0
-            engine.prefill(asked.example.question, there, method=row, recompute=share)
         return ask(rag.engine, TASK, asked, chunks, sampling, lent=lent)
 
 

@@ -121,7 +121,11 @@ def test_quick_is_twelve_questions_at_one_budget(model: Path, tmp_path: Path, mo
     result = CliRunner().invoke(app, ["bench", "quality", *options, "--out", str(tmp_path / "q.json")])
     assert result.exit_code == 0, result.output
     content = json.loads(result.stdout)
-    assert {row["recompute"] for row in content["rows"] if row["method"] != "chance"} == {None, 0.15}
+    assert {row["recompute"] for row in content["rows"] if row["method"] != "chance"} == {None, 0.0, 0.15}
+    assert {row["task"] for row in content["rows"] if row["method"] == "naive+title"} == {"sections"}
+    assert "ape" in content["meta"]["absent"]
+    assert "Not in this table: " in (tmp_path / "q.md").read_text()
+    assert "auto" not in content["meta"]["absent"]
     assert content["meta"]["n"] == 1
     assert content["meta"]["budgets"] == [0.15]
 
@@ -132,9 +136,12 @@ def test_a_public_set_is_a_task(model: Path, tmp_path: Path) -> None:
     file = tmp_path / "squad.json"
     file.write_text(json.dumps({"version": "1.1", "data": [{"title": "t", "paragraphs": paragraphs}]}))
     options = ["--data", f"xquad:{file}", "--quick", "--model", str(model), "--max-new-tokens", "2", "--json"]
-    result = CliRunner().invoke(app, ["bench", "quality", *options, "--out", str(tmp_path / "q.json")])
-    assert result.exit_code == 0, result.output
-    assert {row["task"] for row in json.loads(result.stdout)["rows"]} == {"xquad"}
+    for more, chunks in (([], None), (["--chunks", "1"], 1)):
+        result = CliRunner().invoke(app, ["bench", "quality", *options, *more, "--out", str(tmp_path / "q.json")])
+        assert result.exit_code == 0, result.output
+        content = json.loads(result.stdout)
+        assert {row["task"] for row in content["rows"]} == {"xquad"}
+        assert f"chunks={chunks}," in content["meta"]["tasks"]["xquad"]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +10,13 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from ragcache_bench import asking
-from ragcache_bench.contenders import CONTROLS, EXTRA, Contender, contenders
+from ragcache_bench.contenders import CONTROLS, EXTRA, TITLE, TITLED, Contender, contenders, left_out, with_defaults
 from ragcache_bench.records import Journal, Record
 from ragcache_bench.report import markdown, write
 from ragcache_bench.runs import Bench
-from ragcache_bench.table import Result, Row, by_gap, tabulate
+from ragcache_bench.table import Result, Row, by_gap, tabulate, withhold_times
 from ragcache_bench.tasks import Example
+from ragcache_bench.tasks.example import add_titles
 
 from ragcache.engine.engine import Engine
 from ragcache.errors import InvalidArgument, UnknownMethod
@@ -64,9 +67,14 @@ def go(
 
 def test_controls_take_part_unasked_and_fixed_rows_once() -> None:
     field = contenders(["cacheblend", "link0", "naive"], (0.05, 0.3), seeds=(0, 1, 2))
-    counts = {name: sum(one.method.name == name for one in field) for name in [*CONTROLS, "cacheblend", "link0"]}
-    assert counts == {"full": 1, "naive": 1, "random": 6, "epic": 2, "cacheblend": 2, "link0": 1}
+    counts = Counter(one.name for one in field)
+    assert counts == {
+        "full": 1, "naive": 1, "random": 6, "epic": 2, "cacheblend": 2, "link0": 1, "evidence": 1, "true-deviation": 1,
+        **dict.fromkeys(TITLED, 1),
+    }  # fmt: skip
     assert len({repr(one) for one in field}) == len(field)
+    assert [one.recompute for one in contenders(["auto"], (0.3,), controls=())] == [0.3]
+    assert [one.recompute for one in with_defaults(contenders(["auto"], (0.3,), controls=()))] == [0.0, 0.3]
 
 
 def test_unknown_names_and_impossible_budgets_are_refused_before_anything_runs() -> None:
@@ -78,7 +86,7 @@ def test_unknown_names_and_impossible_budgets_are_refused_before_anything_runs()
 
 def test_every_contender_answers_every_question(reader: Reader, raw: Path) -> None:
     records = go(reader, raw, names=["cacheblend", "fusionrag", "prefix"])
-    field = contenders(["cacheblend", "fusionrag", "prefix"], (0.3,), seeds=(0, 1))
+    field = [one for one in contenders(["cacheblend", "fusionrag", "prefix"], (0.3,), seeds=(0, 1)) if not one.titled]
     assert len(records) == 2 * (len(field) - 1) == len(raw.read_text().splitlines())  # one of two random seeds
     assert [r.seed for r in records if r.method == "random"] == [0, 1]
     by_name = {(r.method, r.seed): r for r in records if r.id == "facts-1"}
@@ -124,6 +132,85 @@ def test_contenders_that_answer_at_once_answer_alike_and_are_not_timed(reader: R
     [row, *_] = tabulate(together)
     assert row.ttft_ms is row.ttft_ratio is None
     assert tabulate(apart)[0].ttft_ratio == 1.0
+
+
+def test_a_title_line_is_a_contender_where_questions_have_titles(reader: Reader, raw: Path) -> None:
+    field = contenders(["link0+title"], (0.3,), controls=("full", "naive", *TITLED))
+    asked = [replace(one, pages=(one.chunks[:1], one.chunks[1:]), titles=("Tide", "", "Notes")) for one in examples(2)]
+    records = bench(reader, raw).answers({"facts": asked}, field)
+    found = {(record.method, record.id): record for record in records}
+    assert len(records) == len(found) == 2 * len(field)
+    assert found["full+title", asked[0].id].answer != ""
+    assert found["full+title", asked[0].id].kl == 0.0
+    assert found["naive+title", asked[0].id].kl > 0
+    assert found["naive+title", asked[0].id].kl != found["naive", asked[0].id].kl
+    rows = {row.method: row for row in tabulate([replace(one, ttft_ms=10.0) for one in records])}
+    assert rows["naive+title"].delta is not None
+    assert rows["full+title"].ttft_ratio == 1.0
+    plain = bench(reader, raw).answers({"facts": examples(1)}, field)
+    assert {record.method for record in plain} == {"full", "naive"}
+
+
+def test_a_title_that_changes_nothing_is_not_asked_about(reader: Reader, raw: Path) -> None:
+    field = contenders([], (0.3,), controls=("full", "naive+title"))
+    same = [
+        replace(one, titles=(one.chunks[0], "", ""), chunks=(f"{one.chunks[0]}\n1", *one.chunks[1:]))
+        for one in examples(1)
+    ]
+    assert {record.method for record in bench(reader, raw).answers({"facts": same}, field)} == {"full"}
+    some = [examples(1)[0], replace(examples(2)[1], titles=("Tide", "", ""))]
+    rows = {row.method: row for row in tabulate(bench(reader, raw).answers({"facts": some}, field))}
+    assert rows["naive+title"].n == rows["full"].n == 2  # those without a title are asked as they are
+
+
+def test_a_row_of_ones_own_takes_a_control_s_place_and_absent_rows_are_named() -> None:
+    own = replace(METHODS["epic"], about="mine")
+    field = contenders([own, "auto+title"], (0.3,))
+    assert next(one.method for one in field if one.name == "epic") is own
+    assert {"auto", "prophetkv"} <= set(left_out(field))
+    assert "epic" not in left_out(field)
+
+
+def test_titles_stand_above_every_chunk_of_a_page() -> None:
+    pages = (("A is here.", "It is old."), ("B is there.", "It is new."))
+    made = Example(
+        "1", "t", ("It is old.", "B\nis titled", "B is there."), "q", ("a",), (0,), None, pages, ("A", "B", "B")
+    )
+    titled = add_titles(made)
+    assert titled.chunks == ("A\nIt is old.", "B\nis titled", "B\nB is there.")
+    assert titled.pages == (("A\nA is here.", "A\nIt is old."), ("B\nB is there.", "B\nIt is new."))
+
+
+def test_no_time_is_shown_where_rows_of_the_same_work_took_different_ones() -> None:
+    def timed(naive: float, auto: float) -> list[Record]:
+        times = {"full": 30.0, "naive": naive, "auto": auto}
+        return [record(m, i, "x", 1.0, ttft_ms=t, charged=0.0) for m, t in times.items() for i in range(3)]
+
+    about = {"command": "c", "reader": "r", "hardware": "h", "absent": ["ape"]}
+    near, far = (withhold_times(Result(tabulate(timed(10.0, auto)), about)) for auto in (10.4, 10.6))
+    assert [row.ttft_ratio for row in near.rows] == [1.0, 3.0, pytest.approx(30 / 10.4)]
+    assert [row.ttft_ratio for row in far.rows] == [None, None, None]
+    assert near.about == about
+    assert far.about["times_differ"] == {"t": pytest.approx(0.06)}
+    assert withhold_times(far) == far
+    pooled = withhold_times(Result(far.rows, about, tabulate(timed(10.0, 10.0)), tabulate(timed(10.0, 10.6))))
+    assert [row.ttft_ms for row in pooled.pooled][:1] == [30.0]
+    doubted = Result(tabulate(timed(10.0, 10.6)), about, tabulate(timed(10.0, 10.0)), tabulate(timed(10.0, 10.0)))
+    assert {row.ttft_ms for part in (withhold_times(doubted).pooled, withhold_times(doubted).gaps) for row in part} == {
+        None
+    }
+    text = markdown(far.rows, far.about)
+    assert "No times for t: rows that do the same work differed by 6%." in text
+    assert "Not in this table: ape;" in text
+
+
+def test_an_answer_within_the_answer_is_counted_apart(reader: Reader, raw: Path) -> None:
+    full = [record("full", i, "It was Oslo.", 0.0, sub_em=1.0) for i in range(3)]
+    naive = [record("naive", i, "Rome, I think", 0.0, sub_em=float(i == 0)) for i in range(3)]
+    row = tabulate([*full, *naive])[-1]
+    assert (row.score, row.sub_em, row.words) == (0.0, pytest.approx(1 / 3), 3.0)
+    assert row.sub_em_delta == pytest.approx(-2 / 3)
+    assert row.sub_em_low <= row.sub_em_delta <= row.sub_em_high
 
 
 def test_contenders_take_turns_so_that_none_is_always_first(reader: Reader, raw: Path) -> None:
@@ -289,7 +376,7 @@ def count_answers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_the_table_has_the_rows_that_the_benchmark_names() -> None:
-    assert set(CONTROLS) - set(EXTRA) <= set(METHODS)
+    assert {name.removesuffix(TITLE) for name in (*CONTROLS, *TITLED)} - set(EXTRA) <= set(METHODS)
 
 
 def test_divergence_is_the_textbook_s() -> None:

@@ -137,25 +137,24 @@ def test_a_quick_look_asks_the_default_and_gives_no_verdict_from_three_questions
 def test_kv_is_in_memory_before_anything_is_timed(
     default: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ragcache_bench import user_questions as own
-
+    from ragcache.engine.engine import Engine
     from ragcache.store import LocalStore
 
     timed, read = [False], list[bool]()
-    get, ask = LocalStore.get, own.ask
+    get, stream = LocalStore.get, Engine.stream
 
     def noted(self: LocalStore, key: str) -> Any:
         read.append(timed[0])
         return get(self, key)
 
-    def asking(*arguments: Any, **options: Any) -> Any:
+    def streaming(*arguments: Any, **options: Any) -> Any:
         timed[0] = True
-        found = ask(*arguments, **options)
+        found = stream(*arguments, **options)
         timed[0] = False
         return found
 
     monkeypatch.setattr(LocalStore, "get", noted)
-    monkeypatch.setattr(own, "ask", asking)
+    monkeypatch.setattr(Engine, "stream", streaming)
     content(quality(default, tmp_path / "o.json", "--budgets", "0.3", "--json"))
     assert read
     assert not any(read)

@@ -24,6 +24,9 @@ Tasks = Annotated[
 Data = Annotated[
     list[str] | None, typer.Option(metavar="SET:PATH", help="A public set as a task, xquad:FILE; repeatable.")
 ]
+Passages = Annotated[
+    int | None, typer.Option("--chunks", min=1, metavar="N", help="Chunks per question of --data; else the set's own.")
+]
 Budgets = Annotated[str, typer.Option(metavar="R,R", help="Shares to recompute.")]
 Count = Annotated[int, typer.Option("--n", min=1, metavar="N", help="Questions per task.")]
 Seed = Annotated[int, typer.Option(metavar="S", help="Of the questions.")]

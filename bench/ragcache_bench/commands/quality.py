@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ragcache_bench.tasks import Task
 
 METHODS = "auto,prefix,naive,link0,epic,cacheblend,fusionrag,prophetkv"
-_ROW = ("task", "method", "recompute", "charged", "charged_flops", "score", "ci_low", "ci_high", "agreement", "kl")
+_ROW = ("task", "method", "recompute", "charged", "score", "ci_low", "ci_high", "sub_em", "agreement", "kl")
 _OWN = (
     "method", "recompute", "charged", "score", "f1", "agreement", "agreement_low", "agreement_high", "ttft_ms",
     "ttft_ratio",
@@ -54,6 +54,7 @@ class QualitySettings:
 
     tasks: options.Tasks = None
     data: options.Data = None
+    chunks: options.Passages = None
     questions: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Your own questions instead, JSONL, over your own --index.")
     ] = None
@@ -87,6 +88,10 @@ class QualitySettings:
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="JSON to write; .md, .png and the answers' .jsonl go beside it.")
     ] = Path("quality.json")
+    kvpress: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write each row there too, as a result folder of NVIDIA's kvpress."),
+    ] = None
     as_json: AsJson = False
 
     @property
@@ -98,16 +103,19 @@ class QualitySettings:
         )  # fmt: skip
         if not self.quick:
             return setup
-        return replace(setup, names=["cacheblend", "fusionrag", "prophetkv"], budgets=[0.15], seeds=(0,), n=QUICK)
+        return replace(
+            setup, names=["auto", "cacheblend", "fusionrag", "prophetkv"], budgets=[0.15], seeds=(0,), n=QUICK
+        )
 
 
 @options.taken_from(QualitySettings)
 def quality(settings: QualitySettings) -> None:
     """Answer questions with every method and budget; write table and picture.
 
-    The controls full, naive, random and epic always take part, and so do the references evidence and
-    true-deviation, which know more than a method may. A run that was interrupted resumes. With --workers each process
-    has one thread, unless --threads says otherwise.
+    The controls full, naive, random and epic always take part, and so do the references evidence and true-deviation,
+    which know more than a method may. Where chunks have titles, full, naive and auto also answer with the title as each
+    chunk's first line (full+title, ...); any other row does if it is named so. A run that was interrupted resumes. With
+    --workers each process has one thread, unless --threads says otherwise.
 
     With --questions FILE --index DIR the questions are yours, one JSON object a line: {"question": "...", "answers":
     ["..."], "chunks": ["chunk id"]}. Where no answers are given, full prefill's own is the one to agree with; where no
@@ -120,38 +128,58 @@ def quality(settings: QualitySettings) -> None:
     notes: list[str] = []
     if settings.questions is None:
         _refuse("belongs to --questions; name a FILE with it", index=settings.index, top_k=settings.top_k)
-        chosen = chosen_tasks(settings.tasks, settings.data or [])
-        on_tasks(settings.setup, chosen, settings.seed, settings.workers, together=settings.together)
+        chosen = chosen_tasks(settings.tasks, settings.data or [], settings.chunks)
+        on_tasks(
+            settings.setup, chosen, settings.seed, settings.workers,
+            together=settings.together, kvpress=settings.kvpress,
+        )  # fmt: skip
     else:
         notes = on_own(settings, settings.questions)
+    from ragcache_bench.pages.columns import remarks
+
     content = json.loads(settings.out.read_text(encoding="utf-8"))
     show(content, _OWN if settings.questions else _ROW, as_json=settings.as_json)
     if "recommendation" in content["meta"] and not settings.as_json:
         for line in [*notes, content["meta"]["recommendation"]["words"]]:
             say(f"{line[0].upper()}{line[1:]}.")
+    for line in remarks(content["meta"]):
+        note(line)
     note(f"wrote {settings.out} and its .md, .png and .jsonl")
 
 
-def on_tasks(setup: Setup, chosen: "Mapping[str, Task]", seed: int, workers: int, *, together: bool = False) -> None:
-    """Run the tasks, and write what comes out."""
+def on_tasks(
+    setup: Setup,
+    chosen: "Mapping[str, Task]",
+    seed: int,
+    workers: int,
+    *,
+    together: bool = False,
+    kvpress: Path | None = None,
+) -> None:
+    """Run the tasks, and write what comes out; into the folder `kvpress` too, as kvpress keeps its results."""
     from ragcache_bench import report
-    from ragcache_bench.contenders import contenders
+    from ragcache_bench.contenders import contenders, left_out, with_defaults
+    from ragcache_bench.kvpress import Asked, write_results
     from ragcache_bench.pareto import pooled, pools
     from ragcache_bench.table import Result, by_gap, tabulate
     from ragcache_bench.tasks import KNOWN
 
     report.check_plotting()
-    field = contenders(setup.names, setup.budgets, setup.seeds)
+    field = with_defaults(contenders(setup.names, setup.budgets, setup.seeds))
     how = (setup.model, setup.dtype, setup.max_new_tokens, setup.threads, workers)
     with bench(setup.out.with_suffix(".jsonl"), *how, together=together) as asked:
-        records = asked.answers({name: task.examples(setup.n, seed) for name, task in chosen.items()}, field)
+        examples = {name: task.examples(setup.n, seed) for name, task in chosen.items()}
+        records = asked.answers(examples, field)
         about = report.meta(
             **report.about_reader(asked.reader), **setup.about(), n=setup.n, seed=seed, workers=workers,
             together=together, tasks={name: repr(task) for name, task in chosen.items()},
+            absent=left_out(field),
         )  # fmt: skip
     chance = {name: value for name, task in chosen.items() if (value := getattr(task, "chance", None)) is not None}
     rows, needs = tabulate(records, chance), {name: task.needs for name, task in chosen.items() if name in KNOWN}
     report.write(setup.out, Result(rows, about, pooled(rows, pools(needs)), by_gap(records)))
+    if kvpress is not None:
+        write_results(kvpress, records, {name: Asked(chosen[name], examples[name]) for name in chosen}, about)
 
 
 def on_own(settings: QualitySettings, questions: Path) -> list[str]:
@@ -165,11 +193,12 @@ def on_own(settings: QualitySettings, questions: Path) -> list[str]:
     from ragcache_bench import user_questions as own
     from ragcache_bench.advice import line_up
     from ragcache_bench.records import Journal
-    from ragcache_bench.table import Result, tabulate
+    from ragcache_bench.table import Result, tabulate, withhold_times
 
     _refuse(
         "means nothing to --questions; leave it out",
-        tasks=settings.tasks, data=settings.data, workers=settings.workers > 1, together=settings.together,
+        tasks=settings.tasks, data=settings.data, chunks=settings.chunks, workers=settings.workers > 1,
+        together=settings.together, kvpress=settings.kvpress,
     )  # fmt: skip
     setup, index, safe = settings.setup, settings.index, settings.safe
     if index is None:
@@ -186,7 +215,7 @@ def on_own(settings: QualitySettings, questions: Path) -> list[str]:
         records = own.run(
             rag, asked, those.field, journal, top_k=top_k, max_new_tokens=setup.max_new_tokens, progress=shown
         )
-        table = tabulate(records)
+        table = list(withhold_times(Result(tabulate(records), {})).rows)
         about = report.meta(
             **report.about_reader(rag.reader), **setup.about(), questions=len(asked), top_k=top_k, safe=safe,
             **those.about(), recommendation=those.advise(table, safe).as_dict(),
@@ -195,7 +224,7 @@ def on_own(settings: QualitySettings, questions: Path) -> list[str]:
     return those.notes()
 
 
-def chosen_tasks(tasks: str | None, data: "Sequence[str]") -> "dict[str, Task]":
+def chosen_tasks(tasks: str | None, data: "Sequence[str]", chunks: int | None = None) -> "dict[str, Task]":
     """Tasks by name, public sets behind the generated ones; all generated ones where nothing is named."""
     from ragcache_bench.datasets import named
     from ragcache_bench.tasks import KNOWN, TASKS
@@ -203,7 +232,7 @@ def chosen_tasks(tasks: str | None, data: "Sequence[str]") -> "dict[str, Task]":
     wanted = split(tasks) if tasks is not None else [] if data else list(TASKS)
     chosen: dict[str, Task] = {name: known(name, KNOWN) for name in wanted}
     for spec in data:
-        chosen |= named(spec)
+        chosen |= named(spec, chunks)
     return chosen
 
 

@@ -38,19 +38,32 @@ COLUMNS = (
     Column("charged", "charged", "share of the reused, inexact tokens computed again, every pass included"),
     Column("FLOPs", "charged_flops", "FLOPs of everything before the first token, over full prefill's"),
     Column("EM", "score", "exact match with an accepted answer"),
+    Column(
+        "SubEM",
+        "sub_em",
+        "share of answers that an accepted answer stands within, or all its parts",
+    ),
+    Column("SubEM - full (95 %)", "sub_em_delta", "SubEM minus full prefill's; paired bootstrap", "+.3f", "sub_em"),
     Column("F1", "f1", "token F1, the best over the accepted answers"),
+    Column("words", "words", "of an answer, mean", ".1f"),
     Column("EM where full is right", "adjusted", "exact match on the questions that full prefill gets right"),
     Column("EM - full (95 %)", "delta", "exact match minus full prefill's; paired bootstrap", "+.3f", "ci"),
     Column("recovered", "recovered", "of what naive reuse loses, if that is more than noise", ".2f", "recovered"),
-    Column("agrees with full", "agreement", "share of full prefill's own answers, right or wrong", ".3f", "agreement"),
-    Column("KL", "kl", "KL(full || this) of the first token's distribution in nats, mean"),
+    Column(
+        "agrees with full",
+        "agreement",
+        "share of full prefill's own answers, right or wrong, over the same chunks",
+        ".3f",
+        "agreement",
+    ),
+    Column("KL", "kl", "KL(full || this) of the first token's distribution in nats, mean; full over the same chunks"),
     Column("TTFT full ÷ this", "ttft_ratio", "medians of the time to the first token in the same run", ".2f"),
 )
 
 
 def markdown(rows: Sequence[Row], about: Mapping[str, Any], gaps: Sequence[Row] = ()) -> str:
     """One table per task, what the columns mean, and what made it."""
-    parts, columns = [made_by(about), alike(rows)], shown(rows)
+    parts, columns = [made_by(about), *(f"\n{line}\n" for line in remarks(about)), alike(rows)], shown(rows)
     for task, of_task in groupby(rows, lambda row: row.task):
         group = list(of_task)
         lines = [[cell(row, column) for column in columns] for row in group]
@@ -62,6 +75,16 @@ def markdown(rows: Sequence[Row], about: Mapping[str, Any], gaps: Sequence[Row] 
         parts.append(f"\n## {task}: EM by the chunks between header and fact\n\n")
         parts.append(table(["method", *(f"{gap} ({n} questions)" for gap, n in heads.items())], found))
     return "".join([*parts, "\n", *(f"- {column.title}: {column.about}\n" for column in columns)])
+
+
+def remarks(about: Mapping[str, Any]) -> list[str]:
+    """What a run has to say of its table, from its meta: rows that took no part, and times that are not shown."""
+    found = []
+    if absent := about.get("absent"):
+        found.append(f"Not in this table: {', '.join(absent)}; `--methods` adds them.")
+    for task, share in about.get("times_differ", {}).items():
+        found.append(f"No times for {task}: rows that do the same work differed by {share:.0%}.")
+    return found
 
 
 def alike(rows: Sequence[Row]) -> str:

@@ -68,13 +68,21 @@ def best(found: Sequence[Point]) -> list[Point]:
 
 
 def differs(rows: Sequence[Row]) -> bool:
-    """Whether some method or control answers one task otherwise than full prefill, by more than noise."""
-    return any(
-        (row.ci_low > 0 or row.ci_high < 0) and abs(row.delta) > MATTERS
-        for row in rows
-        if row.method not in REFERENCES
-        if row.delta is not None and row.ci_low is not None and row.ci_high is not None
+    """Whether some method or control answers one task otherwise than full prefill, by more than noise.
+
+    By exact match, or by answers that an accepted one stands within: who replies in sentences has no exact ones.
+    """
+    ours = [row for row in rows if row.method not in REFERENCES]
+    return any(_beyond(row.delta, row.ci_low, row.ci_high) for row in ours) or any(
+        _beyond(row.sub_em_delta, row.sub_em_low, row.sub_em_high) for row in ours
     )
+
+
+def _beyond(delta: float | None, low: float | None, high: float | None) -> bool:
+    """Whether a difference is more than noise, and large enough to matter."""
+    if delta is None or low is None or high is None:
+        return False
+    return (low > 0 or high < 0) and abs(delta) > MATTERS
 
 
 def _sides(row: Row) -> tuple[float, float]:

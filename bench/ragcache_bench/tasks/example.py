@@ -1,7 +1,7 @@
 """What a benchmark question is."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 
@@ -29,6 +29,9 @@ class Example:
     pages : tuple of tuple of str
         The documents that the chunks come from, each as its chunks in reading order, also such as are not in the
         prompt; a chunk that is on no page is a document of its own. Only encoders that look at documents depend on it.
+    titles : tuple of str
+        The title of each chunk, blank where it has none; empty where none has. Kept beside the text: some sets put it
+        into the text too, as its first line, others do not. Only contenders with a title line show it.
     """
 
     id: str
@@ -39,6 +42,33 @@ class Example:
     gold: tuple[int, ...]
     gap: int | None = None
     pages: tuple[tuple[str, ...], ...] = field(default=(), repr=False)  # repr decides which answers are kept
+    titles: tuple[str, ...] = field(default=(), repr=False)
+
+
+def add_titles(example: Example) -> Example:
+    """The same question with each chunk's title as its first line: what a practitioner does anyway.
+
+    Where all chunks of a page that are in the prompt have the same title, the page's others have it too: a document's
+    title, or a section's. A text that has its title for a first line stays as it is.
+    """
+    if not example.titles:
+        return example
+    known = dict(zip(example.chunks, example.titles, strict=True))
+    above = dict(known)
+    for page in example.pages:
+        titles = {known[text] for text in page if known.get(text)}
+        if len(titles) == 1:
+            above |= {text: title for text in page for title in titles}
+
+    def under(text: str) -> str:
+        title = above.get(text, "")
+        return f"{title}\n{text}" if title and not text.startswith(f"{title}\n") else text
+
+    return replace(
+        example,
+        chunks=tuple(map(under, example.chunks)),
+        pages=tuple(tuple(map(under, page)) for page in example.pages),
+    )
 
 
 class Twinned:

@@ -141,6 +141,6 @@ def _example(
     example = Example(
         f"{task}-{number}", task, tuple(context.chunks), question.text,
         tuple(dict.fromkeys((question.answer, question.reply))), tuple(gold),
-        gold[-1] - gold[0] if gap else None,
+        gold[-1] - gold[0] if gap else None, titles=tuple(context.subjects) if any(context.subjects) else (),
     )  # fmt: skip
     return example, [(one.gold[0], one.gold[-1]) for one in asked if len(one.gold) > 1]

@@ -64,9 +64,11 @@ class Sections(Twinned):
         relations = rng.sample(BY_SUBJECT[kind], self.attributes)
         asked, wanted = rng.randrange(self.subjects), rng.choice(relations)
         streams: list[list[str]] = []
+        subjects: list[str] = []
         answer, subject, place = "", "", 0
         for i in range(self.subjects):
             name = names.draw(kind)
+            subjects.append(name)
             stream = [_padded(rng, [f"This page is about {name}."])]
             for relation in rng.sample(relations, len(relations)):
                 value, idle = names.draw(relation.value), rng.random() < self.fill
@@ -81,13 +83,21 @@ class Sections(Twinned):
         gold = (where[asked, place],) if self.twin else (where[asked, 0], where[asked, place])
         gap = None if self.twin else gold[-1] - gold[0]
         starts = [where[i, 0] for i in range(self.subjects)]
+        titles = _titles(len(chunks), {where[i, 0]: name for i, name in enumerate(subjects)})
         pages = paged(chunks, starts)
         if self.misled:
             pages = tuple((after[0], *page[1:]) for page, after in zip(pages, (*pages[1:], *pages[:1]), strict=True))
+            heads = sorted(starts)  # a title comes from the document, and misleads with it
+            after = dict(zip(heads, (*heads[1:], heads[0]), strict=True))
+            behind = _titles(len(chunks), {start: titles[after[start]] for start in heads})
+            titles = tuple(
+                own if at in starts else other for at, (own, other) in enumerate(zip(titles, behind, strict=True))
+            )
         if not self.header:
-            chunks = [chunk for at, chunk in enumerate(chunks) if at not in starts]
+            kept = [at for at in range(len(chunks)) if at not in starts]
+            chunks, titles = [chunks[at] for at in kept], tuple(titles[at] for at in kept)
             gold, gap = (gold[-1] - sum(start < gold[-1] for start in starts),), None
-        return Example(f"{self.name}-{number}", self.name, tuple(chunks), question, (answer,), gold, gap, pages)
+        return Example(f"{self.name}-{number}", self.name, tuple(chunks), question, (answer,), gold, gap, pages, titles)
 
     def _told(self, rng: random.Random, relation: Relation, name: str, value: str) -> str:
         full, short = rng.choice(relation.says), rng.choice(relation.it)
@@ -106,6 +116,13 @@ class Sections(Twinned):
             texts[-1, extra] = _padded(rng, [idle_sentence(rng), said])
             order.insert(rng.randint(0, len(order)), (-1, extra))
         return [texts[key] for key in order], {key: place for place, key in enumerate(order)}
+
+
+def _titles(count: int, starts: dict[int, str]) -> tuple[str, ...]:
+    """A title for each of so many chunks: that of the section they stand in; none before the first."""
+    return tuple(
+        next((starts[start] for start in sorted(starts, reverse=True) if start <= at), "") for at in range(count)
+    )
 
 
 def _padded(rng: random.Random, sentences: list[str]) -> str:
