@@ -175,9 +175,10 @@ def test_a_merged_adapter_is_what_peft_makes_of_its_files(tmp_path: Path) -> Non
     peft = pytest.importorskip("peft")
     model = AutoModelForCausalLM.from_pretrained(bundled.reader_path(), dtype=torch.float32)
     adapter = Adapter.new({name: p.detach() for name, p in model.named_parameters()}, rank=3, alpha=6.0)
+    made = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for matrix in adapter.parameters():
-            matrix.normal_(0, 0.1)
+            matrix.normal_(0, 0.1, generator=made)
     adapter.save(tmp_path, "bundled")
     ids = torch.arange(10, 40)[None]
     theirs = peft.PeftModel.from_pretrained(model, tmp_path)
@@ -187,7 +188,7 @@ def test_a_merged_adapter_is_what_peft_makes_of_its_files(tmp_path: Path) -> Non
         before = ours(ids).logits
         merge_adapter(ours, tmp_path)
         found = ours(ids).logits
-    assert (found - wanted).abs().max() < 1e-4
+    assert (found - wanted).abs().max() < 1e-3  # sums of another order, of logits around 10
     assert (found - before).abs().max() > 0.1
 
 
