@@ -3,7 +3,6 @@
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 from ragcache_bench.datasets.item import holds
 from ragcache_bench.datasets.overlap import Overlap
@@ -101,7 +100,7 @@ def validation_contexts(part: Part, count: int = 5, seed: int = 0) -> Iterator[C
     single = rng.sample(part.single, len(part.single))
     groups = [article[i : i + count] for article in part.articles for i in range(0, len(article), count)]
     groups += [single[i : i + count] for i in range(0, len(single), count)]
-    return (make_context(rng, group, most=len(list(chain(*(one.asked for one in group))))) for group in groups)
+    return (make_context(rng, group, most=sum(len(one.asked) for one in group)) for group in groups)
 
 
 def _world(rng: random.Random) -> Context:

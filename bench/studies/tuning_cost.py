@@ -81,7 +81,7 @@ def main(
     """Compare a model with itself before tuning."""
     use_threads(threads)
     before, after = (load_reader(name, dtype="bfloat16", device="cpu") for name in models.split(","))
-    passages = list(dict.fromkeys(row["ctxs"].value[0]["text"] for row in records(texts)))[:n]  # type: ignore[index]
+    passages = list(dict.fromkeys(next(iter(row["ctxs"]))["text"].filled() for row in records(texts)))[:n]
     asked = [_prompt(before, text) for text in PROMPTS]
     replies = [_reply(before, ids) for ids in asked]
     losses = {

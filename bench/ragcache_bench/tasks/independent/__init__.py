@@ -4,6 +4,6 @@ Nobody who wrote them had read the training questions: names, values, subjects a
 facts are made up anew for every question, so none can be known beforehand. All wordings are examination material.
 """
 
-from ragcache_bench.tasks.independent.tasks import INDEPENDENT, FreshFacts, FreshSections, Task
+from ragcache_bench.tasks.independent.tasks import INDEPENDENT, FreshFacts, FreshSections
 
-__all__ = ["INDEPENDENT", "FreshFacts", "FreshSections", "Task"]
+__all__ = ["INDEPENDENT", "FreshFacts", "FreshSections"]

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from ragcache_bench.tasks.example import Example
 from ragcache_bench.tasks.independent.draw import Draw, Fact, around, asked_relation, capitalised, question, take_words
@@ -14,25 +14,6 @@ from ragcache_bench.tasks.independent.relations import KINDS, Kind, Relation
 SUBJECTS = 4
 #: Least and most chunks of a prompt.
 CHUNKS = 10, 14
-
-
-class Task(Protocol):
-    """Makes questions."""
-
-    @property
-    def name(self) -> str:
-        """The task's name."""
-
-    @property
-    def needs(self) -> bool:
-        """Whether the answer needs another chunk than the one it stands in."""
-
-    @property
-    def chance(self) -> float | None:
-        """Exact match of a guess among the subjects' values, where the fact's chunk does not tell its subject."""
-
-    def examples(self, n: int, seed: int = 0) -> list[Example]:
-        """The first questions of a seed."""
 
 
 @dataclass(frozen=True)
@@ -207,7 +188,7 @@ def _passage(rng: random.Random, fact: Fact, idle: Iterator[str]) -> Passage:
 
 
 #: All tasks by name.
-INDEPENDENT: dict[str, Task] = {
+INDEPENDENT: dict[str, FreshFacts | FreshSections] = {
     task.name: task
     for task in (
         FreshFacts("fresh-facts"),
