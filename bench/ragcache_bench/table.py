@@ -63,6 +63,8 @@ class Row:
         interval.
     words : float or None
         Mean words of an answer.
+    gain, gain_low, gain_high : float or None
+        The same share minus naive reuse's of the same chunks, with its 95 % paired bootstrap interval.
     """
 
     task: str
@@ -95,6 +97,9 @@ class Row:
     sub_em_low: float | None = None
     sub_em_high: float | None = None
     words: float | None = None
+    gain: float | None = None
+    gain_low: float | None = None
+    gain_high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -139,14 +144,26 @@ def _contender(record: Record) -> tuple[str, float | None]:
     return record.method, record.recompute
 
 
+@dataclass(frozen=True)
+class _Peers:
+    """Whom a contender is compared with: full prefill and naive reuse, and those two over the contender's own chunks.
+
+    The latter have titles where the contender has them.
+    """
+
+    full: Sequence[Record]
+    naive: Sequence[Record] | None
+    full_alike: Sequence[Record]
+    naive_alike: Sequence[Record] | None
+
+
 def _rows(records: Sequence[Record]) -> list[Row]:
     groups = dict(_grouped(records, _contender))
     by_name = {group[0].method: group for group in groups.values()}
     full, naive = by_name["full"], by_name.get("naive")
-    titled = by_name.get(f"full{TITLE}", full)
-    return [
-        _summary(group, full, naive, titled if group[0].method.endswith(TITLE) else full) for group in groups.values()
-    ]
+    plain = _Peers(full, naive, full, naive)
+    titled = _Peers(full, naive, by_name.get(f"full{TITLE}", full), by_name.get(f"naive{TITLE}"))
+    return [_summary(group, titled if group[0].method.endswith(TITLE) else plain) for group in groups.values()]
 
 
 def doubtful_times(rows: Sequence[Row]) -> dict[str, float]:
@@ -176,23 +193,22 @@ def withhold_times(found: Result) -> Result:
     return Result(shown(found.rows), about, shown(found.pooled, every=True), shown(found.gaps))
 
 
-def _summary(
-    group: Sequence[Record], full: Sequence[Record], naive: Sequence[Record] | None, alike: Sequence[Record]
-) -> Row:
-    """A contender's row; `alike` is full prefill of the same chunks, with titles where the contender has them."""
-    by_id = {record.id: record for record in alike}
-    ours, reference = _scores(group), _scores(full)
+def _summary(group: Sequence[Record], peers: _Peers) -> Row:
+    """A contender's row."""
+    by_id = {record.id: record for record in peers.full_alike}
+    ours, reference = _scores(group), _scores(peers.full)
     gap = bootstrap(_paired(ours, reference))
     held = _scores(group, "sub_em")
-    held_gap = bootstrap(_paired(held, _scores(full, "sub_em")))
+    held_gap = bootstrap(_paired(held, _scores(peers.full, "sub_em")))
+    gain = bootstrap(_paired(held, _scores(peers.naive_alike, "sub_em"))) if peers.naive_alike else None
     score, top = fmean(ours.values()), fmean(reference.values())
     adjusted = _adjusted(ours, reference)
-    recovered = _recovered(ours, _scores(naive), reference) if naive else None
+    recovered = _recovered(ours, _scores(peers.naive), reference) if peers.naive else None
     agreement = wilson(fmean(agrees(record.answer, by_id[record.id].answer) for record in group), len(ours))
     charged = [record.charged for record in group if record.charged is not None]
     kl = [record.kl for record in group if record.kl is not None]
     # The time of an oracle is nobody's.
-    ttft, whole = None if group[0].method == TRUE_DEVIATION.name else _ttft(group), _ttft(alike)
+    ttft, whole = None if group[0].method == TRUE_DEVIATION.name else _ttft(group), _ttft(peers.full_alike)
     return Row(
         task=group[0].task,
         method=group[0].method,
@@ -217,6 +233,7 @@ def _summary(
         sub_em_low=held_gap.low,
         sub_em_high=held_gap.high,
         words=fmean(len(record.answer.split()) for record in group),
+        **_spread("gain", gain),
     )
 
 

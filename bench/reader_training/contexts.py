@@ -1,7 +1,7 @@
 """Contexts to read: a few passages in a prompt, and questions about them."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ragcache_bench.datasets.item import holds
@@ -45,7 +45,7 @@ class Contexts:
     """
 
     def __init__(self, material: Material, worlds: bool = True) -> None:
-        self._articles = material.training.articles
+        self._articles, self._validation = material.training.articles, material.validation
         self._single = {"nq-open": material.training.single, "wiki": material.wiki}
         self._overlap = {name: Overlap([one.text for one in of]) for name, of in self._single.items()}
         self._kinds = {kind: weight for kind, weight in _KINDS.items() if worlds or kind != "worlds"}
@@ -62,6 +62,12 @@ class Contexts:
         else:
             chosen = self._passages(rng, kind, count)
         return make_context(rng, chosen, titled=titled)
+
+    def validation(self) -> dict[str, Iterable[Context]]:
+        """Contexts that the curve is drawn from, by source."""
+        part = self._validation
+        parts = {"xquad": Part(articles=part.articles), "nq-open": Part(single=part.single)}
+        return {name: validation_contexts(one) for name, one in parts.items()}
 
     def _passages(self, rng: random.Random, kind: str, count: int) -> list[Passage]:
         shelf = self._single[kind]

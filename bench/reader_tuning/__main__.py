@@ -1,15 +1,24 @@
 """`python -m reader_tuning --data FOLDER --out DIR`: tune SmolLM2-135M-Instruct to read several passages."""
 
 import argparse
+import random
 from pathlib import Path
 
 import torch
-from reader_training.passages import load, write_examined
+from reader_training.contexts import Contexts
+from reader_training.passages import Material, load, write_examined
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from ragcache import bundled
 from ragcache.model import smollm2
+from reader_tuning.notes import Notes
+from reader_tuning.rows import Layout
+from reader_tuning.shapes import SHAPES, reshape
 from reader_tuning.tuner import Settings, Tuner
 
 BASE = "HuggingFaceTB/SmolLM2-135M-Instruct"
+_SAMPLE = 4
+"""Contexts by which the size of queries and keys is measured."""
 
 
 def main() -> None:
@@ -17,17 +26,37 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m reader_tuning", description="Tune SmolLM2 by LoRA.")
     parser.add_argument("--data", type=Path, required=True, help="folder of the public files, see docs/reader.md")
     parser.add_argument("--out", type=Path, required=True, help="folder for checkpoints, log and the adapter/")
+    parser.add_argument("--shape", choices=list(SHAPES), help="tune the tuned model on invented notes, in this shape")
     parser.add_argument("--steps", type=int, default=Settings.steps)
     parser.add_argument("--rate", type=float, default=Settings.rate, help="learning rate")
+    parser.add_argument("--seed", type=int, default=Settings.seed)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--only-write", action="store_true", help="write the examined questions, and tune nothing")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     material = load(given.data)
-    write_examined(material, given.out / "examined")
-    if not given.only_write:
-        settings = Settings(steps=given.steps, rate=given.rate)
-        Tuner(given.out, smollm2.prepare_checkpoint(), BASE, material, settings).run()
+    settings = Settings(steps=given.steps, rate=given.rate, seed=given.seed)
+    if given.only_write:
+        write_examined(material, given.out / "examined")
+    elif given.shape:
+        tune_shape(given.out, given.shape, material, settings)
+    else:
+        model, tokenizer = _checkpoint(smollm2.prepare_checkpoint())
+        Tuner(given.out, model, tokenizer, Contexts(material), settings, BASE).run()
+
+
+def tune_shape(out: Path, name: str, material: Material, settings: Settings) -> None:
+    """Tune a reader of another shape on invented notes, and write it to the folder's `reader/`."""
+    model, tokenizer = _checkpoint(smollm2.prepare_checkpoint(bundled.adapter_path()))
+    notes, layout, rng = Notes(Contexts(material)), Layout(tokenizer), random.Random(0)
+    sample = [torch.tensor([layout.row(rng, notes.draw(rng)).ids]) for _ in range(_SAMPLE)]
+    tuner = Tuner(out, reshape(model, SHAPES[name], sample), tokenizer, notes, settings)
+    tuner.run()
+    tuner.export(out / "reader")
+
+
+def _checkpoint(folder: Path) -> tuple[AutoModelForCausalLM, AutoTokenizer]:
+    return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16), AutoTokenizer.from_pretrained(folder)
 
 
 if __name__ == "__main__":

@@ -4,26 +4,36 @@ import json
 import math
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 import torch
 import torch.nn.functional as F
 from reader_training.batches import Batch, Row, collate
-from reader_training.contexts import Contexts, validation_contexts
+from reader_training.contexts import Context
 from reader_training.forward import hidden_states
-from reader_training.passages import Material, Part
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import PreTrainedModel
 
 from ragcache.errors import InvalidArgument
 from reader_tuning.adapter import Adapter
 from reader_tuning.examine import examine, shares
 from reader_tuning.rows import Layout
+
+
+class Source(Protocol):
+    """What is read."""
+
+    def draw(self, rng: random.Random) -> Context:
+        """Return a context to train on; it may be without questions."""
+
+    def validation(self) -> Mapping[str, Iterable[Context]]:
+        """Contexts that the curve is drawn from, by name."""
 
 
 @dataclass(frozen=True)
@@ -59,20 +69,22 @@ class Settings:
 
 
 class Tuner:
-    """Tunes a Llama by an adapter, going on from the folder's last checkpoint.
+    """Tunes a model by an adapter, going on from the folder's last checkpoint.
 
     Parameters
     ----------
     folder : Path
         Receives `state.safetensors`, `log.jsonl`, `answers.json`, and the `adapter/` at every checkpoint.
-    checkpoint : Path
-        Folder of the model.
-    base : str
-        Hub id of the model, for the adapter's card.
-    material : Material
+    model : PreTrainedModel
+        A Llama or Qwen3 in bf16.
+    tokenizer : PreTrainedTokenizerBase
+        Its tokenizer, with a chat template.
+    source : Source
         What is read.
     settings : Settings
         How.
+    base : str
+        Hub id of the model, for PEFT.
 
     Raises
     ------
@@ -80,13 +92,20 @@ class Tuner:
         If the folder holds a run with other settings.
     """
 
-    def __init__(self, folder: Path, checkpoint: Path, base: str, material: Material, settings: Settings) -> None:
-        self.folder, self.base, self.material, self.settings = folder, base, material, settings
-        self._contexts = Contexts(material)
+    def __init__(
+        self,
+        folder: Path,
+        model: PreTrainedModel,
+        tokenizer: Any,
+        source: Source,
+        settings: Settings = Settings(),
+        base: str = "",
+    ) -> None:
+        self.folder, self.model, self.settings, self.base = folder, model, settings, base
+        self._source = source
         folder.mkdir(parents=True, exist_ok=True)
-        self.model = AutoModelForCausalLM.from_pretrained(checkpoint, dtype=torch.bfloat16)
-        self.layout = Layout(AutoTokenizer.from_pretrained(checkpoint))
-        self._frozen = {name: weight.detach() for name, weight in self.model.named_parameters()}
+        self.layout = Layout(tokenizer)
+        self._frozen = {name: weight.detach() for name, weight in model.named_parameters()}
         self.adapter = Adapter.new(self._frozen, settings.rank, settings.alpha, settings.seed)
         self._adam = torch.optim.AdamW(self.adapter.parameters(), lr=settings.rate, betas=(0.9, 0.98), weight_decay=0.0)
         self._step, self._seconds, self._tokens = 0, 0.0, 0
@@ -112,20 +131,24 @@ class Tuner:
 
     def validate(self) -> dict[str, dict[str, float]]:
         """Shares of the validation questions that are answered, by source; `answers.json` keeps the answers."""
-        part = self.material.validation
-        parts = {"xquad": Part(articles=part.articles), "nq-open": Part(single=part.single)}
         with self._merged():
-            replies = {name: examine(self.model, self.layout, validation_contexts(one)) for name, one in parts.items()}
+            replies = {name: examine(self.model, self.layout, of) for name, of in self._source.validation().items()}
         text = json.dumps({name: [asdict(one) for one in of] for name, of in replies.items()}, indent=1)
         (self.folder / "answers.json").write_text(text, encoding="utf-8")
         return {name: shares(of) for name, of in replies.items()}
+
+    def export(self, folder: Path) -> None:
+        """Write the tuned model as a stock Hugging Face folder, in bf16."""
+        with self._merged():
+            self.model.save_pretrained(folder)
+        self.layout.tokenizer.save_pretrained(folder)
 
     # -- one step -----------------------------------------------------------------------------------------------
     def _update(self, rng: random.Random) -> None:
         """One step; the gradients of the contexts' answers add up, each answer weighing the same."""
         rows: list[Row] = []
         while len(rows) < self.settings.contexts:
-            context = self._contexts.draw(rng)
+            context = self._source.draw(rng)
             if context.asked:
                 rows.append(self.layout.row(rng, context))
         answers = sum(map(_count, rows))

@@ -213,6 +213,22 @@ def test_an_answer_within_the_answer_is_counted_apart(reader: Reader, raw: Path)
     assert row.sub_em_low <= row.sub_em_delta <= row.sub_em_high
 
 
+def test_what_a_method_gains_over_naive_reuse_is_counted_over_the_same_chunks() -> None:
+    held = {"full": 1.0, "naive": 0.2, "auto": 0.6, "full+title": 0.9, "naive+title": 0.5, "auto+title": 0.8}
+    records = [
+        record(method, i, "It was Oslo.", 0.0, sub_em=float(i < 10 * share))
+        for method, share in held.items()
+        for i in range(10)
+    ]
+    rows = {row.method: row for row in tabulate(records)}
+    assert {name: round(row.gain, 6) for name, row in rows.items()} == {
+        "full": 0.8, "naive": 0.0, "auto": 0.4, "full+title": 0.4, "naive+title": 0.0, "auto+title": 0.3,
+    }  # fmt: skip
+    assert rows["auto"].gain_low < 0.4 < rows["auto"].gain_high
+    alone = tabulate([one for one in records if not one.method.startswith("naive")])
+    assert {row.gain for row in alone} == {None}
+
+
 def test_contenders_take_turns_so_that_none_is_always_first(reader: Reader, raw: Path) -> None:
     records = go(reader, raw, count=3)
     orders = [[r.method for r in records if r.id == f"facts-{i}"] for i in range(3)]

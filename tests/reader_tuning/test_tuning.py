@@ -9,7 +9,7 @@ import pytest
 import torch
 from reader_training import passages
 from reader_training.contexts import Context, Contexts, make_context, validation_contexts
-from reader_training.passages import Passage, load, write_examined
+from reader_training.passages import Material, Passage, load, write_examined
 from reader_tuning.adapter import Adapter
 from reader_tuning.examine import Reply, examine, shares
 from reader_tuning.rows import BRANCH, Layout
@@ -139,6 +139,12 @@ def test_contexts_come_from_every_source_and_validation_asks_everything_once(fol
     assert sorted(asked) == sorted(wanted)
 
 
+def _tuner(out: Path, material: Material, settings: Settings) -> Tuner:
+    model = AutoModelForCausalLM.from_pretrained(bundled.reader_path(), dtype=torch.bfloat16)
+    tokenizer = AutoTokenizer.from_pretrained(bundled.reader_path())
+    return Tuner(out, model, tokenizer, Contexts(material), settings, "bundled")
+
+
 @pytest.fixture(scope="module")
 def layout() -> Layout:
     return Layout(AutoTokenizer.from_pretrained(bundled.reader_path()))
@@ -194,29 +200,37 @@ def test_a_merged_adapter_is_what_peft_makes_of_its_files(tmp_path: Path) -> Non
 
 def test_a_run_learns_logs_saves_an_adapter_and_resumes(folder: Path, tmp_path: Path) -> None:
     material, out = load(folder), tmp_path / "run"
-    first = Tuner(out, bundled.reader_path(), "bundled", material, _TINY)
+    first = _tuner(out, material, _TINY)
     first.run()
     lines = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines] == [0, 2, 4]
     assert {"xquad", "nq-open"} == set(lines[-1]["validation"])
     assert (out / "adapter" / "adapter_model.safetensors").stat().st_size > 1000
-    again = Tuner(out, bundled.reader_path(), "bundled", material, _TINY)
+    again = _tuner(out, material, _TINY)
     for ours, theirs in zip(first.adapter.parameters(), again.adapter.parameters(), strict=True):
         assert torch.equal(ours, theirs)
     assert any(up.abs().max() > 0 for _, up in again.adapter.pairs.values())
     with pytest.raises(InvalidArgument, match="another --out"):
-        Tuner(out, bundled.reader_path(), "bundled", material, replace(_TINY, rate=1.0))
+        _tuner(out, material, replace(_TINY, rate=1.0))
     again.run()  # nothing is left to do
+    again.export(tmp_path / "reader")
+    tuned = AutoModelForCausalLM.from_pretrained(tmp_path / "reader", dtype=torch.bfloat16)
+    merged = AutoModelForCausalLM.from_pretrained(bundled.reader_path(), dtype=torch.bfloat16)
+    with torch.no_grad():
+        merge_adapter(merged, out / "adapter")
+    for (name, ours), theirs in zip(tuned.named_parameters(), merged.parameters(), strict=True):
+        assert torch.allclose(ours, theirs, atol=2e-2), name  # the adapter's files are in bf16
+    assert any(not torch.equal(p, again.model.get_parameter(name)) for name, p in tuned.named_parameters())
     assert len((out / "log.jsonl").read_text().splitlines()) == len(lines)
 
 
 def test_an_interrupted_run_ends_as_one_that_was_not(folder: Path, tmp_path: Path) -> None:
     material = load(folder)
-    whole = Tuner(tmp_path / "whole", bundled.reader_path(), "bundled", material, _TINY)
+    whole = _tuner(tmp_path / "whole", material, _TINY)
     whole.run()
-    part = Tuner(tmp_path / "part", bundled.reader_path(), "bundled", material, _TINY)
+    part = _tuner(tmp_path / "part", material, _TINY)
     part.run(until=2)
-    rest = Tuner(tmp_path / "part", bundled.reader_path(), "bundled", material, _TINY)
+    rest = _tuner(tmp_path / "part", material, _TINY)
     rest.run()
     for ours, theirs in zip(whole.adapter.parameters(), rest.adapter.parameters(), strict=True):
         assert torch.allclose(ours, theirs, atol=1e-6)

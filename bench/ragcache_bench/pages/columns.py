@@ -44,6 +44,13 @@ COLUMNS = (
         "share of answers that an accepted answer stands within, or all its parts",
     ),
     Column("SubEM - full (95 %)", "sub_em_delta", "SubEM minus full prefill's; paired bootstrap", "+.3f", "sub_em"),
+    Column(
+        "SubEM - naive (95 %)",
+        "gain",
+        "SubEM minus naive reuse's of the same chunks; paired bootstrap",
+        "+.3f",
+        "gain",
+    ),
     Column("F1", "f1", "token F1, the best over the accepted answers"),
     Column("words", "words", "of an answer, mean", ".1f"),
     Column("EM where full is right", "adjusted", "exact match on the questions that full prefill gets right"),

@@ -1,0 +1,93 @@
+import random
+from dataclasses import replace
+
+import pytest
+import torch
+from conftest import tiny_model
+from reader_training.contexts import Contexts
+from reader_training.forward import hidden_states
+from reader_training.passages import Material, Part, Passage
+from reader_tuning.notes import Notes
+from reader_tuning.shapes import SHAPES, Shape, reshape
+from transformers import PreTrainedModel
+
+IDS = torch.arange(3, 43)[None]
+SAMPLE = [IDS, IDS.flip(1)]
+
+
+@pytest.fixture(scope="module")
+def model() -> PreTrainedModel:
+    return tiny_model("llama").float().eval()
+
+
+@torch.no_grad()
+def logits(model: PreTrainedModel) -> torch.Tensor:
+    found: torch.Tensor = model(IDS).logits
+    return found
+
+
+def test_keys_of_their_own_and_the_same_shape_change_nothing(model: PreTrainedModel) -> None:
+    heads = reshape(model, SHAPES["heads"], SAMPLE)
+    assert heads.config.num_key_value_heads == model.config.num_attention_heads > model.config.num_key_value_heads
+    assert torch.allclose(logits(heads), logits(model), atol=1e-5)
+    assert torch.equal(logits(reshape(model, SHAPES["same"], SAMPLE)), logits(model))
+
+
+def test_layers_are_kept_in_order_and_may_come_twice(model: PreTrainedModel) -> None:
+    depth = model.config.num_hidden_layers
+    order = (range(depth), range(depth - 1, depth))
+    deep = reshape(model, Shape(layers=order), SAMPLE)
+    assert deep.config.num_hidden_layers == depth + 1
+    last = [deep.model.layers[place].mlp.up_proj.weight for place in (-2, -1)]
+    assert torch.equal(*last)
+    assert torch.equal(last[0], model.model.layers[-1].mlp.up_proj.weight)
+    assert torch.equal(logits(reshape(deep, Shape(layers=(range(depth),)), SAMPLE)), logits(model))
+
+
+def test_another_rope_base_is_in_the_config_and_in_the_logits(model: PreTrainedModel) -> None:
+    turned = reshape(model, Shape(theta=123.0), SAMPLE)
+    assert turned.config.rope_parameters["rope_theta"] == 123.0
+    assert not torch.allclose(logits(turned), logits(model), atol=1e-3)
+
+
+def test_normalised_queries_have_the_mean_size_that_they_had(model: PreTrainedModel) -> None:
+    normed = reshape(model, SHAPES["qwen3"], SAMPLE)
+    assert type(normed).__name__ == "Qwen3ForCausalLM"
+    sizes: list[torch.Tensor] = []
+    hook = model.model.layers[0].self_attn.q_proj.register_forward_hook(lambda _m, _i, out: sizes.append(out))
+    for ids in SAMPLE:
+        model(ids)
+    hook.remove()
+    attention = normed.model.layers[0].self_attn
+    out = attention.q_norm(torch.randn(5, model.config.head_dim))
+    assert out.square().mean().sqrt().item() == pytest.approx(torch.cat(sizes).square().mean().sqrt().item(), rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["heads", "rope", "qwen3"])
+def test_every_shape_is_trained_as_transformers_runs_it(model: PreTrainedModel, name: str) -> None:
+    made = reshape(model, SHAPES[name], SAMPLE)
+    positions = torch.arange(IDS.shape[1])[None]
+    bias = torch.full((1, 1, IDS.shape[1], IDS.shape[1]), float("-inf")).triu(1)
+    (ours,) = hidden_states(dict(made.named_parameters()), made.config, IDS, bias, positions, torch.float32)
+    with torch.no_grad():
+        assert torch.allclose(ours, made.model(IDS).last_hidden_state, atol=1e-4)
+
+
+def test_shapes_fit_the_model_they_are_for() -> None:
+    depths = {name: sum(map(len, shape.layers)) or 30 for name, shape in SHAPES.items()}
+    assert depths["shallow"] < 30 < depths["deep"]
+    assert all(layer < 30 for shape in SHAPES.values() for part in shape.layers for layer in part)
+    assert len({replace(shape) for shape in SHAPES.values()}) == len(SHAPES)
+
+
+def test_notes_hold_their_answers_and_public_passages_come_in_between() -> None:
+    passage = Passage("Tide", "Anna Quill leads the Tide.", (("Who leads the Tide?", ("Anna Quill",)),))
+    part = Part([[passage]], [passage])
+    notes = Notes(Contexts(Material(part, part, Part(), (passage,)), worlds=False))
+    drawn = [notes.draw(random.Random(number)) for number in range(80)]
+    assert drawn[7] == notes.draw(random.Random(7))
+    assert 3 < sum("Anna Quill leads the Tide." in "\n".join(one.passages) for one in drawn) < 30
+    assert max(len(one.asked) for one in drawn) == 8
+    held = [*notes.validation()["notes"]]
+    assert [*notes.validation()["notes"]] == held
+    assert sum(len(one.asked) for one in held) > 40
