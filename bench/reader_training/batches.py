@@ -1,7 +1,7 @@
 """Rows and batches: a context once, its questions as branches which see the context but not each other."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -153,23 +153,10 @@ class Questions:
     blocked : float
         Share of the contexts whose chunks need others that are read chunk by chunk all the same: the control reader has
         every chance to learn the question's side of it.
-    whole : bool
-        Every chunk always sees all before it: the reader never meets a cut border.
-    contexts : callable
-        Draws a context at a level.
     """
 
-    def __init__(
-        self,
-        encode: Encoder,
-        rng: random.Random,
-        tokens: int,
-        blocked: float = 0.0,
-        whole: bool = False,
-        contexts: Callable[[random.Random, Level], Context] = draw,
-    ) -> None:
+    def __init__(self, encode: Encoder, rng: random.Random, tokens: int, blocked: float = 0.0) -> None:
         self._encode, self._rng, self._tokens, self._blocked = encode, rng, tokens, blocked
-        self._whole, self._contexts = whole, contexts
         self._ready: list[list[Row]] = []
 
     def next(self, levels: tuple[Level, ...], current: int) -> Batch:
@@ -184,14 +171,12 @@ class Questions:
 
     def _row(self, level: Level) -> Row:
         while True:
-            context = self._contexts(self._rng, level)
+            context = draw(self._rng, level)
             row = make_row(self._rng, self._encode, context, level.wordings, self._reach(context.separable), _MOST)
             if row.families and len(row.ids) <= level.tokens + 700:
                 return row
 
     def _reach(self, separable: bool) -> str:
-        if self._whole:
-            return "full"
         apart = 0.6 if separable else self._blocked
         return self._rng.choices(_REACH, (1 - apart, apart / 2, apart / 2))[0]
 

@@ -1,7 +1,6 @@
 """The bundled reader's tokenizer: byte-level BPE, digits and newlines on their own, trained on the generator's text."""
 
 import inspect
-import json
 import random
 import sys
 from collections.abc import Iterator
@@ -38,49 +37,7 @@ def build_tokenizer(size: int = 2048, seed: int = 0) -> PreTrainedTokenizerFast:
     PreTrainedTokenizerFast
         Any text comes back as it was; with the reader's chat template.
     """
-    bpe = _byte_level(models.BPE())
-    bpe.train_from_iterator(
-        _texts(seed),
-        trainers.BpeTrainer(
-            vocab_size=size, special_tokens=list(SPECIAL), initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-            show_progress=False,
-        ),
-    )  # fmt: skip
-    return _wrapped(bpe)
-
-
-def shorten_tokenizer(tokenizer: PreTrainedTokenizerFast, size: int) -> tuple[PreTrainedTokenizerFast, list[int]]:
-    """Keep the first entries of another model's byte-level BPE, which are those it merged first.
-
-    Parameters
-    ----------
-    tokenizer : PreTrainedTokenizerFast
-        Of a model whose ids are in the order of its merges, behind its special tokens.
-    size : int
-        Vocabulary, the reader's special tokens included.
-
-    Returns
-    -------
-    tokenizer : PreTrainedTokenizerFast
-        With the reader's special tokens and chat template.
-    kept : list of int
-        For every id from `len(SPECIAL)` on, the id that the entry has in the other vocabulary.
-    """
-    state = json.loads(tokenizer.backend_tokenizer.to_str())
-    special = {one["id"] for one in state["added_tokens"]}
-    by_id = sorted((number, text) for text, number in state["model"]["vocab"].items() if number not in special)
-    entries = by_id[: size - len(SPECIAL)]
-    texts = {text for _, text in entries}
-    merges = [pair for pair in state["model"]["merges"] if {*_pair(pair), "".join(_pair(pair))} <= texts]
-    vocabulary = {text: number for number, text in enumerate((*SPECIAL, *(text for _, text in entries)))}
-    bpe = _byte_level(models.BPE(vocab=vocabulary, merges=[_pair(pair) for pair in merges]))
-    bpe.add_special_tokens(list(SPECIAL))
-    return _wrapped(bpe), [number for number, _ in entries]
-
-
-def _byte_level(model: models.BPE) -> Tokenizer:
-    """A tokenizer that takes digits and newlines on their own."""
-    bpe = Tokenizer(model)
+    bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Split(Regex("\n"), "isolated"),
@@ -89,22 +46,18 @@ def _byte_level(model: models.BPE) -> Tokenizer:
         ]
     )
     bpe.decoder = decoders.ByteLevel()
-    return bpe
-
-
-def _wrapped(bpe: Tokenizer) -> PreTrainedTokenizerFast:
-    """As `transformers` takes it, with the reader's special tokens and chat template."""
+    bpe.train_from_iterator(
+        _texts(seed),
+        trainers.BpeTrainer(
+            vocab_size=size, special_tokens=list(SPECIAL), initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
+        ),
+    )  # fmt: skip
     return PreTrainedTokenizerFast(
         tokenizer_object=bpe, bos_token="<|bos|>", eos_token="<|end|>", pad_token="<|pad|>",
         additional_special_tokens=["<|system|>", "<|user|>", "<|assistant|>"], chat_template=TEMPLATE,
         model_max_length=4096, clean_up_tokenization_spaces=False,
     )  # fmt: skip
-
-
-def _pair(merge: str | list[str]) -> tuple[str, str]:
-    """Two parts of a merge, which files write in two ways."""
-    left, right = merge.split(" ") if isinstance(merge, str) else merge
-    return left, right
 
 
 def _texts(seed: int) -> Iterator[str]:

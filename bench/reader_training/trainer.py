@@ -4,20 +4,17 @@ import copy
 import json
 import random
 import time
-from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from ragcache_bench.questions.families import draw
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerFast
+from transformers import AutoModelForCausalLM, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from reader_training.batches import BRANCH, Batch, Encoder, Questions, collate, make_row, repeat_batch
-from reader_training.contexts import Contexts
 from reader_training.curriculum import (
     ADVANCE_AFTER,
     ADVANCE_AT,
@@ -29,49 +26,20 @@ from reader_training.curriculum import (
     WEAKEST_AT,
 )
 from reader_training.forward import hidden_states
-from reader_training.model import SHAPES, new_reader, project_words, shallower
+from reader_training.model import new_reader, shallower
 from reader_training.muon import Muon
-from reader_training.passages import load
-from reader_training.tokens import build_tokenizer, save_tokenizer, shorten_tokenizer
-from reader_training.wide import WIDE_LEVELS, draw_mixed
+from reader_training.tokens import build_tokenizer, save_tokenizer
 
 EARLY = 3
 """Layers, at most half of all, after which a word that stands for a name has to be understood: the others look up."""
-NO_MEASURE = ("unknown", "meant", "public")
-"""Families that a level need not be good at: what is public stays hard for good."""
-WORDS_RATE = 0.3
-"""Of the learning rate, for token vectors that came from another model."""
 
 
 @dataclass
 class Settings:
-    """What a run may vary.
+    """What a run may vary; `start` is a reader to go on from, at `level`; `blocked` see `Questions`.
 
-    Attributes
-    ----------
-    minutes, tokens, rate, decay : float, int, float, float
-        Wall clock, tokens a step, learning rate, and the share of the time in which it falls.
-    language, meant : float
-        Weights of two losses beside the answers': of the next token on a quarter of the others, and of the name that a
-        word stands for, read off after `EARLY` layers.
-    seed, vocabulary : int
-        Of the weights and questions; tokens.
-    shape : str
-        One of `SHAPES`.
-    layers : int, optional
-        With `start`, of its layers.
-    wide : bool
-        Read what `reader_training.language` says, in many wordings and names; else the few of the generated tasks.
-    words : Path, optional
-        Checkpoint whose tokenizer is shortened, and whose token vectors the reader's start as.
-    public : Path, optional
-        Folder of public files, see `passages`; a tenth of the contexts come from them.
-    blocked, whole : float, bool
-        See `Questions`.
-    start, level : Path, int
-        A reader to go on from, and where in the curriculum.
-    checkpoint_every : float
-        Minutes.
+    `language` and `meant` weigh two losses beside the answers': of the next token on a quarter of the others, and
+    of the name that a word stands for, read off after `EARLY` layers.
     """
 
     minutes: float = 95.0
@@ -82,13 +50,8 @@ class Settings:
     meant: float = 0.3
     seed: int = 0
     vocabulary: int = 2048
-    shape: str = "base"
-    layers: int | None = None
-    wide: bool = False
-    words: Path | None = None
-    public: Path | None = None
+    layers: int = 8
     blocked: float = 0.0
-    whole: bool = False
     start: Path | None = None
     level: int = FIRST_MIXED
     checkpoint_every: float = 4.0
@@ -123,28 +86,22 @@ class Trainer:
         self.folder, self.settings = folder, settings
         folder.mkdir(parents=True, exist_ok=True)
         self.tokenizer = self._own_tokenizer()
-        self.levels = WIDE_LEVELS if settings.wide else LEVELS
         self.model = self._new()
         if settings.start:
             other = AutoModelForCausalLM.from_pretrained(settings.start, dtype=torch.float32)
             layers = other.config.num_hidden_layers
-            kept = self.model.config.num_hidden_layers
-            self.model.load_state_dict(shallower(other.state_dict(), layers, kept))
+            self.model.load_state_dict(shallower(other.state_dict(), layers, settings.layers))
         self.weights: dict[str, Tensor] = dict(self.model.named_parameters())
         matrices = {n: p for n, p in self.weights.items() if p.ndim == 2 and "embed" not in n}
         self.rest = [p for n, p in self.weights.items() if n not in matrices]
         self.muon = Muon(matrices.values())
-        self.adam = torch.optim.AdamW(self._groups(), lr=settings.rate, betas=(0.9, 0.98), weight_decay=0.0)
-        self.progress = Progress(level=min(settings.level, len(self.levels) - 1) if settings.start else -1)
+        self.adam = torch.optim.AdamW(self.rest, lr=settings.rate, betas=(0.9, 0.98), weight_decay=0.0)
+        self.progress = Progress(level=settings.level if settings.start else -1)
         if (folder / "state.json").exists():
             self._load()
         self._rng = random.Random(settings.seed + self.progress.step)
         self._encode = Encoder(self.tokenizer)
-        public = Contexts(load(settings.public), worlds=False) if settings.public else None
-        self._contexts = partial(draw_mixed, public=public) if settings.wide else draw
-        self._questions = Questions(
-            self._encode, self._rng, settings.tokens, settings.blocked, settings.whole, self._contexts
-        )
+        self._questions = Questions(self._encode, self._rng, settings.tokens, settings.blocked)
 
     def run(self) -> None:
         """Train until the minutes are used up, then export."""
@@ -173,27 +130,16 @@ class Trainer:
         kept = [line for i, line in enumerate(lines) if i % 8 == 0 or "held_out" in line]
         (folder / "curve.json").write_text("[\n" + ",\n".join(kept) + "\n]\n")
 
-    def _new(self) -> PreTrainedModel:
+    def _new(self) -> LlamaForCausalLM:
         s = self.settings
-        shape = SHAPES[s.shape] if s.layers is None else replace(SHAPES[s.shape], layers=s.layers)
-        words = None
-        if s.words and s.start is None:
-            other = AutoModelForCausalLM.from_pretrained(s.words, dtype=torch.float32).get_input_embeddings().weight
-            kept = shorten_tokenizer(PreTrainedTokenizerFast.from_pretrained(s.words), s.vocabulary)[1]
-            words = project_words(other.detach()[kept], shape.hidden)
-        return new_reader(len(self.tokenizer), s.seed, shape, words)
+        return new_reader(s.vocabulary, s.seed, layers=s.layers)
 
     def _own_tokenizer(self) -> PreTrainedTokenizerFast:
-        s = self.settings
-        if s.start:
-            return PreTrainedTokenizerFast.from_pretrained(s.start)
+        if self.settings.start:
+            return PreTrainedTokenizerFast.from_pretrained(self.settings.start)
         folder = self.folder / "tokenizer"
         if not folder.exists():
-            if s.words:
-                made, _ = shorten_tokenizer(PreTrainedTokenizerFast.from_pretrained(s.words), s.vocabulary)
-            else:
-                made = build_tokenizer(s.vocabulary)
-            save_tokenizer(made, folder)
+            save_tokenizer(build_tokenizer(self.settings.vocabulary), folder)
         return PreTrainedTokenizerFast.from_pretrained(folder)
 
     # -- one step -----------------------------------------------------------------------------------------------
@@ -203,7 +149,7 @@ class Trainer:
         if repeat:
             batch = repeat_batch(self._rng, self._encode.size, self.settings.tokens)
         else:
-            batch = self._questions.next(self.levels, p.level)
+            batch = self._questions.next(LEVELS, p.level)
         answer, right = self._backward(batch, language=0.0 if repeat else self.settings.language)
         self._update()
         p.step += 1
@@ -250,18 +196,10 @@ class Trainer:
         rate = self.settings.rate * self._pace()
         torch.nn.utils.clip_grad_norm_(self.rest, 1.0)
         self.muon.step(rate)
-        for group in self.adam.param_groups:
-            group["lr"] = rate * group["share"]
+        self.adam.param_groups[0]["lr"] = rate
         self.adam.step()
         for w in self.weights.values():
             w.grad = None
-
-    def _groups(self) -> list[dict[str, Any]]:
-        """Token vectors that mean something already learn more slowly: all of them move at every step."""
-        words = self.weights["model.embed_tokens.weight"]
-        others = [p for p in self.rest if p is not words]
-        share = WORDS_RATE if self.settings.words else 1.0
-        return [{"params": [words], "share": share}, {"params": others, "share": 1.0}]
 
     def _pace(self) -> float:
         s, p = self.settings, self.progress
@@ -278,12 +216,12 @@ class Trainer:
         if p.level < 0:
             ready = p.repeat_loss < REPEAT_UNTIL or p.step > REPEAT_STEPS
         else:
-            told = [v for k, v in p.match.items() if k not in NO_MEASURE]
+            told = [v for k, v in p.match.items() if k not in ("unknown", "meant")]
             steps = p.step - p.since
             ready = steps > ADVANCE_AFTER and sum(told) / max(1, len(told)) > ADVANCE_AT
-            most = self.levels[p.level].steps
+            most = LEVELS[p.level].steps
             ready = steps > most if most else ready and min(told) > WEAKEST_AT
-        if ready and p.level + 1 < len(self.levels):
+        if ready and p.level + 1 < len(LEVELS):
             p.level, p.since = p.level + 1, p.step
 
     # -- how well ------------------------------------------------------------------------------------------------
@@ -291,11 +229,11 @@ class Trainer:
     def evaluate(self, contexts: int = 64) -> dict[str, float]:
         """Teacher-forced exact match per family on held-out names; `…/chunkwise` where no chunk sees another."""
         sums: dict[str, list[float]] = {}
-        level = self.levels[max(0, self.progress.level)]
+        level = LEVELS[max(0, self.progress.level)]
         for reach in ("full", "prefixed"):
             rng = random.Random(77)
             for _ in range(contexts // 4):
-                rows = [make_row(rng, self._encode, self._contexts(rng, level, True), 0.0, reach, 8) for _ in range(4)]
+                rows = [make_row(rng, self._encode, draw(rng, level, True), 0.0, reach, 8) for _ in range(4)]
                 batch = collate(rows)
                 at = batch.label.flatten().nonzero()[:, 0]
                 for family, share in exact_match(batch, self._logits(self._hidden(batch)[1][at - 1]), at).items():

@@ -5,13 +5,13 @@ import random
 from pathlib import Path
 
 import torch
-from reader_training.contexts import Contexts
-from reader_training.passages import Material, load, write_examined
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from ragcache import bundled
 from ragcache.model import smollm2
+from reader_tuning.contexts import Contexts
 from reader_tuning.notes import Notes
+from reader_tuning.passages import Material, load, write_examined
 from reader_tuning.rows import Layout
 from reader_tuning.shapes import SHAPES, reshape
 from reader_tuning.tuner import Settings, Tuner
@@ -48,7 +48,7 @@ def main() -> None:
 def tune_shape(out: Path, name: str, material: Material, settings: Settings) -> None:
     """Tune a reader of another shape on invented notes, and write it to the folder's `reader/`."""
     model, tokenizer = _checkpoint(smollm2.prepare_checkpoint(bundled.adapter_path()))
-    notes, layout, rng = Notes(Contexts(material)), Layout(tokenizer), random.Random(0)
+    notes, layout, rng = Notes(Contexts(material, worlds=False)), Layout(tokenizer), random.Random(0)
     sample = [torch.tensor([layout.row(rng, notes.draw(rng)).ids]) for _ in range(_SAMPLE)]
     tuner = Tuner(out, reshape(model, SHAPES[name], sample), tokenizer, notes, settings)
     tuner.run()

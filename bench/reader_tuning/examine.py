@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from ragcache_bench.datasets.item import holds
 from ragcache_bench.metrics import exact_match
-from reader_training.contexts import Context
 from transformers.cache_utils import DynamicCache
 
+from reader_tuning.contexts import Context
 from reader_tuning.rows import Layout
 
 _TOKENS = 24  # of a reply, at most

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping
 
 from ragcache_bench.questions.level import Level
 from ragcache_bench.questions.worlds import Context as Drawn
-from reader_training.contexts import Context, Contexts
-from reader_training.wide import draw_mixed
+
+from reader_tuning.contexts import Context, Contexts
+from reader_tuning.wide import draw_mixed
 
 LEVEL = Level(mix=(1, 3), bindings=0.6, relations=(1, 4), forms=99, filler=0.45, interleaved=0.1, alike=0.15,
               titled=0.25, least=26, tokens=600)  # fmt: skip

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from reader_training.batches import BRANCH, Row
-from reader_training.contexts import Context, shortest
 
 from ragcache.prompt import CHUNK_END, Prompt, Segment, Template
+from reader_tuning.contexts import Context, shortest
 
 _FOREIGN = 0.25
 """Share of the contexts asked about in other words than ours."""

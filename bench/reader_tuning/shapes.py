@@ -108,7 +108,7 @@ def _own_keys(state: Mapping[str, Tensor], config: LlamaConfig) -> Iterable[tupl
     share = config.num_attention_heads // config.num_key_value_heads
     for name, weight in state.items():
         if ".k_proj." in name or ".v_proj." in name:  # (KV D, hidden), or (KV D,) of a bias
-            heads = weight.unflatten(0, (config.num_key_value_heads, config.head_dim))
+            heads = weight.view(config.num_key_value_heads, config.head_dim, *weight.shape[1:])
             yield name, heads.repeat_interleave(share, 0).flatten(0, 1)
         else:
             yield name, weight

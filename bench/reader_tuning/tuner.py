@@ -13,7 +13,6 @@ from typing import Any, Protocol
 import torch
 import torch.nn.functional as F
 from reader_training.batches import Batch, Row, collate
-from reader_training.contexts import Context
 from reader_training.forward import hidden_states
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
@@ -22,6 +21,7 @@ from transformers import PreTrainedModel
 
 from ragcache.errors import InvalidArgument
 from reader_tuning.adapter import Adapter
+from reader_tuning.contexts import Context
 from reader_tuning.examine import examine, shares
 from reader_tuning.rows import Layout
 

@@ -1,5 +1,6 @@
 """What the README says is so: its commands and its Python run, its figures are those of the committed files."""
 
+import json
 import re
 import shlex
 from collections.abc import Callable
@@ -67,25 +68,60 @@ def test_it_is_short() -> None:
     assert len(README.splitlines()) <= 120
 
 
-@pytest.mark.parametrize(
-    ("method", "starts"),
-    [
-        ("auto", "| **ragcache's default**"),
-        ("prophetkv", "| ProphetKV"),
-        ("naive", "| naive reuse"),
-        ("random", "The control"),
-    ],
-)
-def test_its_figures_are_those_of_the_committed_files(method: str, starts: str) -> None:
-    text = " ".join(README[README.index(f"\n{starts}") :][:420].split())
-    on_misleading = "in-document" if method == "auto" else method
-    misled = kept(BENCHMARKS, on_misleading, "documents-reader.json", "sections-misled")
-    for row in (kept(BENCHMARKS, method), misled):
-        share, low, high = (f"{100 * row[name]:.1f}" for name in ("adjusted", "adjusted_low", "adjusted_high"))
-        assert re.search(rf"{share} %(\*\*)? \[{low}, {high}\]", text)
-    for spot in (spot for spot in spots(BENCHMARKS) if spot.method == method):
-        said = sooner_text(spot.sooner).removesuffix("×")
-        assert re.search(rf"\| (\*\*)?{said}×(\*\*)? \({_short(spot.sooner_low)} to {_short(spot.sooner_high)}\)", text)
+ROWS = {
+    "full prefill": ("full", None),
+    "**ragcache's default**": ("auto", 0.0),
+    "the same, 15 % recomputed": ("auto", 0.15),
+    "FusionRAG, 15 %": ("fusionrag", 0.15),
+    "ProphetKV, 15 %": ("prophetkv", 0.15),
+    "random tokens, 15 % (control)": ("random", 0.15),
+    "naive reuse (control)": ("naive", None),
+    "full prefill, with a title line in each chunk": ("full+title", None),
+    "default, with it": ("auto+title", 0.0),
+    "naive reuse, with it": ("naive+title", None),
+}
+"""Lines of the first table, and the contender of each."""
+
+
+def test_its_first_table_is_smollm2_s_and_has_the_committed_figures() -> None:
+    start, end = README.index("\n| | XQuAD"), README.index("\n\n", README.index("\n| | XQuAD") + 1)
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in README[start:end].splitlines()[3:]]
+    assert [label for label, *_ in lines] == list(ROWS)
+    assert README.index("\n| ") == start
+    sooner = {spot.method: spot for spot in spots(BENCHMARKS)}
+    for label, xquad, nq_open, times in lines:
+        for said, file in ((xquad, "xquad-smollm2-tuned.json"), (nq_open, "nq-open-smollm2-tuned.json")):
+            assert said.replace("*", "") == _said(file, *ROWS[label]), (label, file)
+        if times and times != "1×":
+            spot = sooner[ROWS[label][0].removesuffix("+title")]
+            assert times == f"{sooner_text(spot.sooner)} ({_short(spot.sooner_low)} to {_short(spot.sooner_high)})"
+
+
+def _said(file: str, method: str, recompute: float | None) -> str:
+    """Replies that hold an answer, and how far that is from full prefill; a dash where nobody was asked."""
+    content = json.loads((BENCHMARKS / file).read_text())
+    assert (content["meta"]["reader"], content["meta"]["n"]) == ("smollm2-tuned", 200)
+    rows = [row for row in content["rows"] if (row["method"], row["recompute"]) == (method, recompute)]
+    if not rows:
+        return "-"
+    share, *gap = (rows[0][f"sub_em{end}"] for end in ("", "_delta", "_low", "_high"))
+    delta, low, high = (f"{value:+.2f}".replace("0.", ".") for value in gap)
+    return f"{share:.2f}"[1:] + ("" if method == "full" else f", {delta} [{low}, {high}]")
+
+
+def test_its_picture_is_described_by_the_figures_it_shows() -> None:
+    text = " ".join(README[README.index("![") : README.index("hero.png")].split())
+    said = {spot.method: (_short(spot.sooner), f"{100 * spot.kept:.0f}") for spot in spots(BENCHMARKS)}
+    assert f"Default: {said['auto'][0]} times sooner, {said['auto'][1]} % kept" in text
+    assert f"ProphetKV: {said['prophetkv'][0]} times, {said['prophetkv'][1]} %" in text
+    fusionrag, cacheblend, epic = (said[name][1] for name in ("fusionrag", "cacheblend", "epic"))
+    assert f"FusionRAG, CacheBlend, EPIC: {fusionrag}, {cacheblend} and {epic} %" in text
+    assert f"Naive reuse: {said['naive'][0]} times, {said['naive'][1]} %" in text
+    assert f"the control: {100 * kept(BENCHMARKS, 'random')['adjusted']:.0f} %" in text
+    misled = kept(BENCHMARKS, "in-document", "documents-reader.json", "sections-misled")
+    assert f"misleads: {100 * misled['adjusted']:.0f} %" in text
+    share, low, high = (f"{100 * misled[name]:.1f}" for name in ("adjusted", "adjusted_low", "adjusted_high"))
+    assert f"keeps {share} % [{low}, {high}]" in README
 
 
 def _short(ratio: float) -> str:

@@ -4,10 +4,10 @@ from dataclasses import replace
 import pytest
 import torch
 from conftest import tiny_model
-from reader_training.contexts import Contexts
 from reader_training.forward import hidden_states
-from reader_training.passages import Material, Part, Passage
+from reader_tuning.contexts import Contexts
 from reader_tuning.notes import Notes
+from reader_tuning.passages import Material, Part, Passage
 from reader_tuning.shapes import SHAPES, Shape, reshape
 from transformers import PreTrainedModel
 

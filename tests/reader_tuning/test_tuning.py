@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from reader_training import passages
-from reader_training.contexts import Context, Contexts, make_context, validation_contexts
-from reader_training.passages import Material, Passage, load, write_examined
+from reader_tuning import passages
 from reader_tuning.adapter import Adapter
+from reader_tuning.contexts import Context, Contexts, make_context, validation_contexts
 from reader_tuning.examine import Reply, examine, shares
+from reader_tuning.passages import Material, Passage, load, write_examined
 from reader_tuning.rows import BRANCH, Layout
 from reader_tuning.tuner import Settings, Tuner
 from transformers import AutoModelForCausalLM, AutoTokenizer

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from random import Random
 
-from reader_training.language import words as w
-from reader_training.language.sounds import syllables
+from reader_tuning.language import words as w
+from reader_tuning.language.sounds import syllables
 
 Make = Callable[[Random], str]
 _LETTERS = "ABCDEFGHJKLMNPRSTUVWXYZ"

@@ -3,7 +3,7 @@
 import re
 from random import Random
 
-from reader_training.language import words as w
+from reader_tuning.language import words as w
 
 _FRAMES = """
 {Who} {did} {when}.

@@ -1,7 +1,7 @@
 """Recipes, restaurants, wines and cheeses."""
 
-from reader_training.language.reading import read
-from reader_training.language.senses import SENSES
+from reader_tuning.language.reading import read
+from reader_tuning.language.senses import SENSES
 
 _TEXT = """
 recipe cook: person

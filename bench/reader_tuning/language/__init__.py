@@ -2,16 +2,16 @@
 
 from ragcache_bench.questions.relations import Relation
 
-from reader_training.language.food import FOOD
-from reader_training.language.happenings import HAPPENINGS
-from reader_training.language.machines import MACHINES
-from reader_training.language.nature import NATURE_RELATIONS
-from reader_training.language.organisations import ORGANISATIONS
-from reader_training.language.people import PEOPLE_RELATIONS
-from reader_training.language.places import PLACES
-from reader_training.language.projects import PROJECTS
-from reader_training.language.records import RECORDS
-from reader_training.language.works import WORKS
+from reader_tuning.language.food import FOOD
+from reader_tuning.language.happenings import HAPPENINGS
+from reader_tuning.language.machines import MACHINES
+from reader_tuning.language.nature import NATURE_RELATIONS
+from reader_tuning.language.organisations import ORGANISATIONS
+from reader_tuning.language.people import PEOPLE_RELATIONS
+from reader_tuning.language.places import PLACES
+from reader_tuning.language.projects import PROJECTS
+from reader_tuning.language.records import RECORDS
+from reader_tuning.language.works import WORKS
 
 #: Every relation of the bank.
 WIDE: tuple[Relation, ...] = (

@@ -5,10 +5,10 @@ from random import Random
 
 from ragcache_bench.questions.relations import Relation
 
-from reader_training.language import words as w
-from reader_training.language.made import NAMES
-from reader_training.language.names import KINDS
-from reader_training.language.reading import PEOPLE, PROPER
+from reader_tuning.language import words as w
+from reader_tuning.language.made import NAMES
+from reader_tuning.language.names import KINDS
+from reader_tuning.language.reading import PEOPLE, PROPER
 
 _SAYS = """
 The {n} of {s} is {o}.

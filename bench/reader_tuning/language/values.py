@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from random import Random
 
-from reader_training.language import words as w
-from reader_training.language.sounds import syllables
+from reader_tuning.language import words as w
+from reader_tuning.language.sounds import syllables
 
 Make = Callable[[Random], str]
 _ORDINAL = {1: "st", 21: "st", 2: "nd", 22: "nd", 3: "rd", 23: "rd"}

@@ -1,7 +1,7 @@
 """Projects, products, sites, policies, events and vessels, of which the first bank spoke too."""
 
-from reader_training.language.reading import read
-from reader_training.language.senses import SENSES
+from reader_tuning.language.reading import read
+from reader_tuning.language.senses import SENSES
 
 _TEXT = """
 project lead: person < led

@@ -1,7 +1,7 @@
 """Books, films, songs, paintings, plays, games, statues, exhibitions, podcasts and languages."""
 
-from reader_training.language.reading import read
-from reader_training.language.senses import SENSES
+from reader_tuning.language.reading import read
+from reader_tuning.language.senses import SENSES
 
 _TEXT = """
 book author: person < author

@@ -2,8 +2,8 @@
 
 from ragcache_bench.questions.names import Names, held_out
 
-from reader_training.language.made import NAMES
-from reader_training.language.values import VALUES
+from reader_tuning.language.made import NAMES
+from reader_tuning.language.values import VALUES
 
 #: Kinds whose first word means nothing alone, and is not shared.
 _WHOLE = frozenset(

@@ -9,7 +9,7 @@ from ragcache_bench.datasets.overlap import Overlap
 from ragcache_bench.questions.families import draw
 from ragcache_bench.questions.level import Level
 
-from reader_training.passages import Material, Part, Passage
+from reader_tuning.passages import Material, Part, Passage
 
 MOST = 6
 """Questions about one context, at most."""

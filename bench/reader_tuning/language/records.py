@@ -1,7 +1,7 @@
 """Contracts, invoices, laws, court cases, accounts, tickets, parcels, bookings, orders and the like."""
 
-from reader_training.language.reading import read
-from reader_training.language.senses import SENSES
+from reader_tuning.language.reading import read
+from reader_tuning.language.senses import SENSES
 
 _TEXT = """
 contract partner: company

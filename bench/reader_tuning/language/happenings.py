@@ -1,7 +1,7 @@
 """Festivals, matches, battles, treaties, meetings, courses, expeditions, experiments, elections, concerts, prizes."""
 
-from reader_training.language.reading import read
-from reader_training.language.senses import SENSES
+from reader_tuning.language.reading import read
+from reader_tuning.language.senses import SENSES
 
 _TEXT = """
 festival place: city < held

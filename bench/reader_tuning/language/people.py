@@ -1,7 +1,7 @@
 """People: at work, at school, in hospital, on the stage, on the track and on the throne."""
 
-from reader_training.language.reading import read
-from reader_training.language.senses import SENSES
+from reader_tuning.language.reading import read
+from reader_tuning.language.senses import SENSES
 
 _TEXT = """
 person town: city

@@ -1,7 +1,7 @@
 """Software, servers, data, machines, aircraft, satellites, train lines, vehicles, robots, telescopes and medicines."""
 
-from reader_training.language.reading import read
-from reader_training.language.senses import SENSES
+from reader_tuning.language.reading import read
+from reader_tuning.language.senses import SENSES
 
 _TEXT = """
 software version: version

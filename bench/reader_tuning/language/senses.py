@@ -1,6 +1,6 @@
 """Wordings which many kinds of subjects share: being led, lying somewhere, having been founded, costing, measuring."""
 
-from reader_training.language.reading import blocks
+from reader_tuning.language.reading import blocks
 
 _TEXT = """
 * led: person

@@ -1,4 +1,4 @@
-"""Notes in many wordings about names made up at random, and public passages among them: readers that understand words.
+"""Notes in many wordings about names made up at random: what readers that understand words are tuned on.
 
 A reader that knew a few dozen relations in two or three wordings each answered .27 of the questions put in others.
 """
@@ -11,15 +11,13 @@ from ragcache_bench.questions.families import draw
 from ragcache_bench.questions.level import Level
 from ragcache_bench.questions.lexicon import PLAIN, Lexicon
 from ragcache_bench.questions.relations import Relation
-from ragcache_bench.questions.worlds import Context, Question
+from ragcache_bench.questions.worlds import Context
 from ragcache_bench.tasks.independent.relations import KINDS as EXAMINED
 
-from reader_training import contexts
-from reader_training.contexts import Contexts
-from reader_training.language import WIDE_BY_SUBJECT
-from reader_training.language.idle import idle_sentence
-from reader_training.language.names import WideNames
-from reader_training.language.open_relations import open_relation
+from reader_tuning.language import WIDE_BY_SUBJECT
+from reader_tuning.language.idle import idle_sentence
+from reader_tuning.language.names import WideNames
+from reader_tuning.language.open_relations import open_relation
 
 _HEADERS = (
     "This page is about {s}.", "# {s}", "{s}", "# {s}\n\nWhat follows is about {s}.", "Notes on {s}.", "{s}:",
@@ -66,24 +64,12 @@ _OTHER_NAMES = replace(
     names=WideNames,
     relations={kind: tuple(map(without_examined, rows)) for kind, rows in PLAIN.relations.items()},
 )
-_PLAIN, _PUBLIC = 0.2, 0.1
-"""Shares of contexts in the words of the generated tasks, and from public files where there are any."""
-_EARLY = ("facts", "needles", "sections", "pronouns")
-WIDE_LEVELS: tuple[Level, ...] = (
-    Level(mix=(1, 1), only=("facts",), relations=(1, 1), forms=2, tokens=240),
-    Level(mix=(1, 1), only=_EARLY, bindings=0.4, relations=(1, 2), forms=4, interleaved=0.0, tokens=320),
-    Level(mix=(1, 1), only=_EARLY, bindings=0.5, relations=(1, 3), forms=99, filler=0.2, interleaved=0.0,
-          titled=0.2, tokens=480),
-    Level(mix=(1, 2), bindings=0.6, relations=(1, 3), forms=99, filler=0.35, interleaved=0.05, alike=0.1,
-          titled=0.25, wordings=0.15, least=20, tokens=800, steps=1200),
-    Level(mix=(1, 4), bindings=0.65, relations=(1, 4), forms=99, filler=0.45, interleaved=0.1, alike=0.15,
-          titled=0.25, wordings=0.2, least=26, tokens=1100),
-)  # fmt: skip
-"""Levels by difficulty, fewer than those of the first reader: it need not find out what words mean."""
+_PLAIN = 0.2
+"""Share of contexts in the words of the generated tasks."""
 
 
-def draw_mixed(rng: random.Random, level: Level, held: bool = False, public: Contexts | None = None) -> Context:
-    """Return one context at `level`, in wide or plain words, or from public passages.
+def draw_mixed(rng: random.Random, level: Level, held: bool = False) -> Context:
+    """Return one context at `level`, in wide or plain words.
 
     Parameters
     ----------
@@ -92,16 +78,6 @@ def draw_mixed(rng: random.Random, level: Level, held: bool = False, public: Con
     level : Level
         Difficulty.
     held : bool
-        Held-out names and unseen wordings; nothing public.
-    public : Contexts, optional
-        Contexts from public passages.
+        Held-out names and unseen wordings.
     """
-    share = rng.random()
-    if public and not held and level.forms > 4 and share < _PUBLIC:
-        return _public(public.draw(rng))
-    return draw(rng, level, held, _OTHER_NAMES if share > 1 - _PLAIN else LEXICON)
-
-
-def _public(context: contexts.Context) -> Context:
-    asked = [Question(text, contexts.shortest(answers), "public") for text, answers in context.asked]
-    return Context(list(context.passages), asked, separable=True)
+    return draw(rng, level, held, _OTHER_NAMES if rng.random() < _PLAIN else LEXICON)

@@ -5,13 +5,13 @@ from random import Random
 import pytest
 from ragcache_bench.questions.names import held_out
 from ragcache_bench.questions.relations import RELATIONS
-from reader_training.language import WIDE, WIDE_BY_SUBJECT
-from reader_training.language.idle import idle_sentence
-from reader_training.language.made import NAMES
-from reader_training.language.names import KINDS, WideNames
-from reader_training.language.open_relations import open_relation
-from reader_training.language.reading import ARTICLE, ENTITIES, PEOPLE, PROPER, fill, read
-from reader_training.language.words import ADJECTIVES, NOUNS
+from reader_tuning.language import WIDE, WIDE_BY_SUBJECT
+from reader_tuning.language.idle import idle_sentence
+from reader_tuning.language.made import NAMES
+from reader_tuning.language.names import KINDS, WideNames
+from reader_tuning.language.open_relations import open_relation
+from reader_tuning.language.reading import ARTICLE, ENTITIES, PEOPLE, PROPER, fill, read
+from reader_tuning.language.words import ADJECTIVES, NOUNS
 
 LEAST = {"says": 6, "it": 4, "asks": 6, "unseen": 2}
 OPEN = tuple(open_relation(Random(seed)) for seed in range(150))

@@ -1,7 +1,7 @@
 """Rivers, mountains, islands, creatures, stones, storms, planets and stars."""
 
-from reader_training.language.reading import read
-from reader_training.language.senses import SENSES
+from reader_tuning.language.reading import read
+from reader_tuning.language.senses import SENSES
 
 _TEXT = """
 river length: distance < length

@@ -1,7 +1,7 @@
 """Towns and countries, and what people build: bridges, roads, castles, stations, hotels, farms, factories, mines."""
 
-from reader_training.language.reading import read
-from reader_training.language.senses import SENSES
+from reader_tuning.language.reading import read
+from reader_tuning.language.senses import SENSES
 
 _TEXT = """
 city mayor: person
