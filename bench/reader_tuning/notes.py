@@ -9,8 +9,10 @@ from ragcache_bench.questions.worlds import Context as Drawn
 from reader_tuning.contexts import Context, Contexts
 from reader_tuning.wide import draw_mixed
 
+_FAMILIES = ("sections", "pronouns", "labels", "units", "facts", "needles")
+"""What is asked: the readers are to find and to tell apart, not to count or to compare."""
 LEVEL = Level(mix=(1, 3), bindings=0.6, relations=(1, 4), forms=99, filler=0.45, interleaved=0.1, alike=0.15,
-              titled=0.25, least=26, tokens=600)  # fmt: skip
+              titled=0.25, least=26, tokens=600, only=_FAMILIES)  # fmt: skip
 _PUBLIC = 0.15
 """Share of the contexts that are public passages."""
 _MOST = 8
