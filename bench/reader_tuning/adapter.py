@@ -49,6 +49,11 @@ class Adapter:
         """Of the products."""
         return self.alpha / self.rank
 
+    @property
+    def names(self) -> Iterable[str]:
+        """Of the parameters that are added to."""
+        return self.pairs
+
     def parameters(self) -> Iterable[Tensor]:
         """All matrices."""
         return (matrix for pair in self.pairs.values() for matrix in pair)

@@ -15,7 +15,7 @@ LEVEL = Level(mix=(1, 3), bindings=0.6, relations=(1, 4), forms=99, filler=0.45,
               titled=0.25, least=26, tokens=600, only=_FAMILIES)  # fmt: skip
 _PUBLIC = 0.15
 """Share of the contexts that are public passages."""
-_MOST = 8
+_MOST = 16
 """Questions about one context, at most."""
 _VALIDATION = 10
 """Contexts that the curve is drawn from."""

@@ -20,7 +20,6 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from ragcache.errors import InvalidArgument
-from reader_tuning.adapter import Adapter
 from reader_tuning.contexts import Context
 from reader_tuning.examine import examine, shares
 from reader_tuning.rows import Layout
@@ -36,6 +35,23 @@ class Source(Protocol):
         """Contexts that the curve is drawn from, by name."""
 
 
+class Change(Protocol):
+    """What is added to a model's parameters, and trained: an `Adapter` or a `Whole`."""
+
+    @property
+    def names(self) -> Iterable[str]:
+        """Of the parameters that are added to."""
+
+    def parameters(self) -> Iterable[Tensor]:
+        """What is trained, fp32."""
+
+    def added(self, name: str) -> Tensor:
+        """What is added to a parameter; differentiable."""
+
+    def save(self, folder: Path, base: str) -> None:
+        """Write what others read; a whole model is exported instead."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """What a run may vary.
@@ -48,12 +64,8 @@ class Settings:
         Contexts a step.
     rate : float
         Learning rate of AdamW.
-    rank : int
-        Of the adapter; 12 takes 7.4 MB in bf16 at SmolLM2-135M.
-    alpha : float
-        See `Adapter`.
     seed : int
-        Of the adapter and the draw.
+        Of the draw.
     every : int
         Steps between two checkpoints, each with a look at the validation questions.
     """
@@ -62,14 +74,12 @@ class Settings:
     contexts: int = 4
     rate: float = 7e-4
     warm_up: int = 30
-    rank: int = 12
-    alpha: float = 24.0
     seed: int = 0
     every: int = 75
 
 
 class Tuner:
-    """Tunes a model by an adapter, going on from the folder's last checkpoint.
+    """Tunes a model, going on from the folder's last checkpoint.
 
     Parameters
     ----------
@@ -81,6 +91,8 @@ class Tuner:
         Its tokenizer, with a chat template.
     source : Source
         What is read.
+    change : Change
+        What is trained; it begins as nothing.
     settings : Settings
         How.
     base : str
@@ -98,16 +110,16 @@ class Tuner:
         model: PreTrainedModel,
         tokenizer: Any,
         source: Source,
+        change: Change,
         settings: Settings = Settings(),
         base: str = "",
     ) -> None:
         self.folder, self.model, self.settings, self.base = folder, model, settings, base
-        self._source = source
+        self._source, self.change = source, change
         folder.mkdir(parents=True, exist_ok=True)
         self.layout = Layout(tokenizer)
         self._frozen = {name: weight.detach() for name, weight in model.named_parameters()}
-        self.adapter = Adapter.new(self._frozen, settings.rank, settings.alpha, settings.seed)
-        self._adam = torch.optim.AdamW(self.adapter.parameters(), lr=settings.rate, betas=(0.9, 0.98), weight_decay=0.0)
+        self._adam = torch.optim.AdamW(self.change.parameters(), lr=settings.rate, betas=(0.9, 0.98), weight_decay=0.0)
         self._step, self._seconds, self._tokens = 0, 0.0, 0
         self._losses: list[float] = []
         if (folder / "state.safetensors").exists():
@@ -152,7 +164,7 @@ class Tuner:
             if context.asked:
                 rows.append(self.layout.row(rng, context))
         answers = sum(map(_count, rows))
-        tuned = {name: self.adapter.added(name) for name in self.adapter.pairs}
+        tuned = {name: self.change.added(name) for name in self.change.names}
         weights = self._frozen | {name: self._frozen[name] + added.bfloat16() for name, added in tuned.items()}
         total = 0.0
         leaves = {name: weights[name].detach().requires_grad_() for name in tuned}
@@ -181,18 +193,18 @@ class Tuner:
         done = self._step / s.steps
         pace = min(1.0, (self._step + 1) / s.warm_up) * 0.5 * (1 + math.cos(math.pi * done))
         self._adam.param_groups[0]["lr"] = s.rate * pace
-        torch.nn.utils.clip_grad_norm_(self.adapter.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(self.change.parameters(), 1.0)
         self._adam.step()
         self._adam.zero_grad()
 
     @contextmanager
     def _merged(self) -> Iterator[None]:
-        """The model with its adapter, as long as this lasts."""
+        """The model with what was trained, as long as this lasts."""
         weights = dict(self.model.named_parameters())
-        kept = {name: weights[name].detach().clone() for name in self.adapter.pairs}
+        kept = {name: weights[name].detach().clone() for name in self.change.names}
         with torch.no_grad():
             for name in kept:
-                weights[name] += self.adapter.added(name).bfloat16()
+                weights[name] += self.change.added(name).bfloat16()
         try:
             yield
         finally:
@@ -212,8 +224,8 @@ class Tuner:
             file.write(json.dumps(line) + "\n")
 
     def _save(self) -> None:
-        state = {f"m.{i}": matrix.detach() for i, matrix in enumerate(self.adapter.parameters())}
-        for i, matrix in enumerate(self.adapter.parameters()):
+        state = {f"m.{i}": matrix.detach() for i, matrix in enumerate(self.change.parameters())}
+        for i, matrix in enumerate(self.change.parameters()):
             state |= {f"a.{i}.{key}": value for key, value in self._adam.state[matrix].items()}
         about = {
             "step": self._step,
@@ -223,7 +235,7 @@ class Tuner:
         }
         save_file(state, self.folder / "new.safetensors", metadata={"run": json.dumps(about)})
         (self.folder / "new.safetensors").replace(self.folder / "state.safetensors")
-        self.adapter.save(self.folder / "adapter", self.base)
+        self.change.save(self.folder / "adapter", self.base)
 
     @torch.no_grad()
     def _load(self) -> None:
@@ -242,7 +254,7 @@ class Tuner:
         ]
         log.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")  # what was lost is done again
         state = load_file(file)
-        for i, matrix in enumerate(self.adapter.parameters()):
+        for i, matrix in enumerate(self.change.parameters()):
             matrix.copy_(state[f"m.{i}"])
             self._adam.state[matrix] = {key: state[f"a.{i}.{key}"] for key in ("step", "exp_avg", "exp_avg_sq")}
 

@@ -14,13 +14,14 @@ from reader_tuning.examine import Reply, examine, shares
 from reader_tuning.passages import Material, Passage, load, write_examined
 from reader_tuning.rows import BRANCH, Layout
 from reader_tuning.tuner import Settings, Tuner
+from reader_tuning.whole import Whole
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from ragcache import bundled
 from ragcache.errors import InvalidArgument
 from ragcache.model.adapter import merge_adapter
 
-_TINY = Settings(steps=4, contexts=2, rank=2, alpha=4.0, warm_up=1, every=2)
+_TINY = Settings(steps=4, contexts=2, warm_up=1, every=2)
 
 
 def _write(path: Path, text: str) -> None:
@@ -139,10 +140,12 @@ def test_contexts_come_from_every_source_and_validation_asks_everything_once(fol
     assert sorted(asked) == sorted(wanted)
 
 
-def _tuner(out: Path, material: Material, settings: Settings) -> Tuner:
+def _tuner(out: Path, material: Material, settings: Settings, whole: bool = False) -> Tuner:
     model = AutoModelForCausalLM.from_pretrained(bundled.reader_path(), dtype=torch.bfloat16)
     tokenizer = AutoTokenizer.from_pretrained(bundled.reader_path())
-    return Tuner(out, model, tokenizer, Contexts(material), settings, "bundled")
+    weights = dict(model.named_parameters())
+    change = Whole.new(weights) if whole else Adapter.new(weights, rank=2, alpha=4.0)
+    return Tuner(out, model, tokenizer, Contexts(material), change, settings, "bundled")
 
 
 @pytest.fixture(scope="module")
@@ -207,9 +210,9 @@ def test_a_run_learns_logs_saves_an_adapter_and_resumes(folder: Path, tmp_path: 
     assert {"xquad", "nq-open"} == set(lines[-1]["validation"])
     assert (out / "adapter" / "adapter_model.safetensors").stat().st_size > 1000
     again = _tuner(out, material, _TINY)
-    for ours, theirs in zip(first.adapter.parameters(), again.adapter.parameters(), strict=True):
+    for ours, theirs in zip(first.change.parameters(), again.change.parameters(), strict=True):
         assert torch.equal(ours, theirs)
-    assert any(up.abs().max() > 0 for _, up in again.adapter.pairs.values())
+    assert any(up.abs().max() > 0 for _, up in again.change.pairs.values())
     with pytest.raises(InvalidArgument, match="another --out"):
         _tuner(out, material, replace(_TINY, rate=1.0))
     again.run()  # nothing is left to do
@@ -224,16 +227,27 @@ def test_a_run_learns_logs_saves_an_adapter_and_resumes(folder: Path, tmp_path: 
     assert len((out / "log.jsonl").read_text().splitlines()) == len(lines)
 
 
-def test_an_interrupted_run_ends_as_one_that_was_not(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("whole", [False, True])
+def test_an_interrupted_run_ends_as_one_that_was_not(folder: Path, tmp_path: Path, whole: bool) -> None:
     material = load(folder)
-    whole = _tuner(tmp_path / "whole", material, _TINY)
-    whole.run()
-    part = _tuner(tmp_path / "part", material, _TINY)
+    once = _tuner(tmp_path / "once", material, _TINY, whole)
+    once.run()
+    part = _tuner(tmp_path / "part", material, _TINY, whole)
     part.run(until=2)
-    rest = _tuner(tmp_path / "part", material, _TINY)
+    rest = _tuner(tmp_path / "part", material, _TINY, whole)
     rest.run()
-    for ours, theirs in zip(whole.adapter.parameters(), rest.adapter.parameters(), strict=True):
+    for ours, theirs in zip(once.change.parameters(), rest.change.parameters(), strict=True):
         assert torch.allclose(ours, theirs, atol=1e-6)
+
+
+def test_all_matrices_and_norms_are_tuned_and_the_token_vectors_are_not(folder: Path, tmp_path: Path) -> None:
+    tuner = _tuner(tmp_path / "run", load(folder), _TINY, whole=True)
+    before = {name: weight.clone() for name, weight in tuner.model.named_parameters()}
+    tuner.run()
+    tuner.export(tmp_path / "reader")
+    tuned = AutoModelForCausalLM.from_pretrained(tmp_path / "reader", dtype=torch.bfloat16)
+    left = {name for name, weight in tuned.named_parameters() if torch.equal(weight, before[name])}
+    assert left == {name for name in before if "embed_tokens" in name or name.endswith("bias")}
 
 
 def test_replies_are_counted_where_they_hold_an_answer_and_where_they_are_one(layout: Layout) -> None:
