@@ -62,7 +62,8 @@ def tune_shape(out: Path, name: str, start: Path, material: Material, settings: 
     sample = [torch.tensor([layout.row(rng, notes.draw(rng)).ids]) for _ in range(_SAMPLE)]
     made = reshape(model, SHAPES[name], sample)
     settings = replace(settings, contexts=_CONTEXTS, warm_up=_WARM_UP, every=_EVERY)
-    tuner = Tuner(out, made, tokenizer, notes, Whole.new(dict(made.named_parameters())), settings)
+    whole = Whole.new(dict(made.named_parameters()))
+    tuner = Tuner(out, made, tokenizer, notes, whole, settings, f"{name} of {start}")
     tuner.run()
     tuner.export(out / "reader")
 

@@ -96,12 +96,12 @@ class Tuner:
     settings : Settings
         How.
     base : str
-        Hub id of the model, for PEFT.
+        What is tuned: a hub id, which PEFT is told, or a shape and what it was made of.
 
     Raises
     ------
     InvalidArgument
-        If the folder holds a run with other settings.
+        If the folder holds a run with other settings, or of something else.
     """
 
     def __init__(
@@ -228,6 +228,7 @@ class Tuner:
         for i, matrix in enumerate(self.change.parameters()):
             state |= {f"a.{i}.{key}": value for key, value in self._adam.state[matrix].items()}
         about = {
+            "base": self.base,
             "step": self._step,
             "seconds": self._seconds,
             "tokens": self._tokens,
@@ -242,10 +243,11 @@ class Tuner:
         file = self.folder / "state.safetensors"
         with safe_open(file, "pt") as opened:
             about = json.loads(opened.metadata()["run"])
-        if about["settings"] != asdict(self.settings):
+        ours = {"base": self.base, **asdict(self.settings)}
+        theirs = {"base": about["base"], **about["settings"]}
+        if theirs != ours:
             raise InvalidArgument(
-                f"{self.folder} holds a run with {about['settings']}, not {asdict(self.settings)}; go on with the same "
-                "settings, or name another --out"
+                f"{self.folder} holds a run with {theirs}, not {ours}; go on with the same, or name another --out"
             )
         self._step, self._seconds, self._tokens = about["step"], about["seconds"], about["tokens"]
         log = self.folder / "log.jsonl"

@@ -1,8 +1,16 @@
-# Readers of other shapes, made of the tuned SmolLM2 and tuned on invented notes, whose chunks always see each other.
-# RAGCACHE_DATA names the folder of the public files, see docs/reader.md. Interrupted, it resumes.
-seed=1
-for shape in same heads rope qwen3 shallow deep; do
-    PYTHONPATH=bench python -m reader_tuning --data "$RAGCACHE_DATA" --out "runs/readers/$shape" --shape $shape \
-        --steps 300 --seed $seed
-    seed=$((seed + 1))
-done
+# Readers of other shapes, made of the tuned SmolLM2 and tuned on invented notes, whose chunks always see each other:
+# one in the same shape, in two sittings, and the others from it. RAGCACHE_DATA names the folder of the public files, see
+# docs/reader.md. Three hours on two cores; interrupted, it resumes.
+tuned() {
+    name=$1
+    shift
+    PYTHONPATH=bench python -m reader_tuning --data "$RAGCACHE_DATA" --out "runs/readers/$name" --threads 2 "$@"
+}
+tuned first --shape same --seed 1 --steps 300 --rate 4e-4
+tuned same --shape same --start runs/readers/first/reader --seed 11 --steps 260 --rate 3e-4
+others="--start runs/readers/same/reader --rate 2e-4"
+tuned heads --shape heads --seed 2 --steps 40 $others
+tuned rope --shape rope --seed 3 --steps 40 $others
+tuned qwen3 --shape qwen3 --seed 4 --steps 60 $others
+tuned shallow --shape shallow --seed 5 --steps 60 $others
+tuned deep --shape deep --seed 6 --steps 40 $others

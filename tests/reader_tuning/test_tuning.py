@@ -215,6 +215,8 @@ def test_a_run_learns_logs_saves_an_adapter_and_resumes(folder: Path, tmp_path: 
     assert any(up.abs().max() > 0 for _, up in again.change.pairs.values())
     with pytest.raises(InvalidArgument, match="another --out"):
         _tuner(out, material, replace(_TINY, rate=1.0))
+    with pytest.raises(InvalidArgument, match=r"bundled.*deep of it"):
+        Tuner(out, again.model, again.layout.tokenizer, Contexts(material), again.change, _TINY, "deep of it")
     again.run()  # nothing is left to do
     again.export(tmp_path / "reader")
     tuned = AutoModelForCausalLM.from_pretrained(tmp_path / "reader", dtype=torch.bfloat16)
@@ -241,7 +243,7 @@ def test_an_interrupted_run_ends_as_one_that_was_not(folder: Path, tmp_path: Pat
 
 
 def test_all_matrices_and_norms_are_tuned_and_the_token_vectors_are_not(folder: Path, tmp_path: Path) -> None:
-    tuner = _tuner(tmp_path / "run", load(folder), _TINY, whole=True)
+    tuner = _tuner(tmp_path / "run", load(folder), replace(_TINY, rate=0.1), whole=True)
     before = {name: weight.clone() for name, weight in tuner.model.named_parameters()}
     tuner.run()
     tuner.export(tmp_path / "reader")

@@ -1,0 +1,10 @@
+# Do methods rank alike on readers of other shapes? Questions in words that none of them was trained on, and Kendall's tau.
+# `make bench/train-readers` makes the readers.
+files=
+for shape in same heads rope qwen3 shallow deep; do
+    ragcache bench quality --model "runs/readers/$shape/reader" --tasks fresh-facts,fresh-sections --n 98 --dtype bfloat16 \
+        --methods epic,cacheblend,fusionrag,prophetkv,auto --budgets 0.15 --random-seeds 1 --workers 2 --together \
+        --out "docs/benchmarks/fresh-$shape.json"
+    files="$files $shape=docs/benchmarks/fresh-$shape.jsonl"
+done
+python bench/studies/rankings.py $files --out docs/benchmarks/rankings.json
