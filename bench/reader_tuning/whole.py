@@ -1,4 +1,4 @@
-"""Tuning every matrix: what a change of shape costs a model needs more than a product of low rank to come back."""
+"""Tuning every matrix, for a model that is written as a whole: its gradients are computed for an adapter too."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
