@@ -30,17 +30,19 @@ _SAMPLE = 4
 
 def main() -> None:
     """Parse the command line and tune."""
-    parser = argparse.ArgumentParser(prog="python -m reader_tuning", description="Tune SmolLM2 by LoRA.")
+    parser = argparse.ArgumentParser(prog="python -m reader_tuning", description="Tune SmolLM2 to read passages.")
     parser.add_argument("--data", type=Path, required=True, help="folder of the public files, see docs/reader.md")
     parser.add_argument("--out", type=Path, required=True, help="folder for checkpoints, log and the adapter/")
     parser.add_argument("--shape", choices=list(SHAPES), help="tune the tuned model on invented notes, in this shape")
-    parser.add_argument("--start", type=Path, help="a reader to go on from, instead of the tuned model")
+    parser.add_argument("--start", type=Path, help="with --shape: a reader to go on from, instead of the tuned model")
     parser.add_argument("--steps", type=int, default=Settings.steps)
     parser.add_argument("--rate", type=float, default=Settings.rate, help="learning rate")
     parser.add_argument("--seed", type=int, default=Settings.seed)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--only-write", action="store_true", help="write the examined questions, and tune nothing")
     given = parser.parse_args()
+    if given.start and not given.shape:
+        parser.error("--start goes with --shape; name one")
     torch.set_num_threads(given.threads)
     material = load(given.data)
     settings = Settings(steps=given.steps, rate=given.rate, seed=given.seed)

@@ -244,7 +244,7 @@ class Tuner:
         with safe_open(file, "pt") as opened:
             about = json.loads(opened.metadata()["run"])
         ours = {"base": self.base, **asdict(self.settings)}
-        theirs = {"base": about["base"], **about["settings"]}
+        theirs = {"base": about.get("base"), **about["settings"]}
         if theirs != ours:
             raise InvalidArgument(
                 f"{self.folder} holds a run with {theirs}, not {ours}; go on with the same, or name another --out"

@@ -1,5 +1,5 @@
 # Do methods rank alike on readers of other shapes? Questions in words that none of them was trained on, and Kendall's tau.
-# `make bench/train-readers` makes the readers.
+# `make bench/train-readers` makes the readers. One that answers less than .85 by full prefill is not to be printed.
 files=
 for shape in same heads rope qwen3 shallow deep; do
     ragcache bench quality --model "runs/readers/$shape/reader" --tasks fresh-facts,fresh-sections --n 98 --dtype bfloat16 \

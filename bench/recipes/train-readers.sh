@@ -1,6 +1,7 @@
 # Readers of other shapes, made of the tuned SmolLM2 and tuned on invented notes, whose chunks always see each other:
 # one in the same shape, in two sittings, and the others from it. RAGCACHE_DATA names the folder of the public files, see
-# docs/reader.md. Three hours on two cores; interrupted, it resumes.
+# docs/reader.md. About three hours on two cores, by the pace of the first two, which is how
+# far it has been run; interrupted, it resumes.
 tuned() {
     name=$1
     shift
