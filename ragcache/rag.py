@@ -18,6 +18,7 @@ from ragcache.engine.engine import Engine
 from ragcache.engine.request import AnyMethod, Request, RequestOptions
 from ragcache.engine.stream import Stream
 from ragcache.index.chroma_import import claim_chroma_entries
+from ragcache.index.chunking import Chunking
 from ragcache.index.chunks import Chunk
 from ragcache.index.collection import Collection
 from ragcache.index.documents import Documents, KnownDocument
@@ -30,7 +31,7 @@ from ragcache.model.checkpoint import SMOLLM2_TUNED
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 from ragcache.report import IngestPlan, IngestReport, Progress, ignore_progress
-from ragcache.retrieve import TextEmbedder, Vectors
+from ragcache.retrieve import TextEmbedder, Titles, Vectors, check_titles
 from ragcache.retrieve.given import AnyEmbedder, AnySplitter
 
 if TYPE_CHECKING:
@@ -45,13 +46,14 @@ class RagCache:
 
     def __init__(
         self, index: Index, vectors: Vectors, embedder: AnyEmbedder, *, method: str, chunk_tokens: int, top_k: int,
-        splitter: AnySplitter | None = None,
+        titles: Titles = "none", splitter: AnySplitter | None = None,
     ) -> None:  # fmt: skip
         self.index = index
         self.reader = index.reader
         self.engine = Engine(index.reader, index, method)
         self.method = method
         self.chunk_tokens = chunk_tokens
+        self.titles = titles
         self.top_k = top_k
         self.model_note = ""
         self._vectors = vectors
@@ -130,6 +132,7 @@ class RagCache:
             method=how.method.name,
             chunk_tokens=settings["chunk_tokens"],
             top_k=settings["top_k"],
+            titles=settings["titles"],
             splitter=how.splitter,
         )
         if notice.is_test_model(reader):
@@ -146,6 +149,7 @@ class RagCache:
         *,
         methods: Sequence[str] | None = None,
         chunk_tokens: int | None = None,
+        titles: str | None = None,
         exclude: Sequence[str] = (),
         ignore_files: bool = True,
         prune: bool = False,
@@ -162,6 +166,9 @@ class RagCache:
             Rows of the method table; the index's own by default.
         chunk_tokens : int, optional
             Most reader tokens of a chunk; the index remembers it.
+        titles : str, optional
+            Where a line with the document's title and the headings above a chunk stands: in the "text" that the model
+            reads, in what is embedded ("embedding"), in "both", or nowhere ("none"); the index remembers it.
         exclude, ignore_files
             Patterns to leave out, and whether ignore files are obeyed, as in `ragcache.retrieve.find`.
         prune : bool
@@ -169,12 +176,10 @@ class RagCache:
         progress : callable, optional
             `progress(stage, done, total)`.
         """
-        work = self._ingestion(chunk_tokens, progress)
+        work = self._ingestion(progress, chunk_tokens, titles)
         files, encoders = None if paths is None else listed(paths), self._encoders(methods)
         report = work.run(files, encoders, exclude=exclude, ignore_files=ignore_files, prune=prune)
-        if work.chunk_tokens != self.chunk_tokens:
-            self.chunk_tokens = work.chunk_tokens
-            self._remember(chunk_tokens=work.chunk_tokens)
+        self._remember(work.chunking)
         return report
 
     def plan(
@@ -183,17 +188,18 @@ class RagCache:
         *,
         methods: Sequence[str] | None = None,
         chunk_tokens: int | None = None,
+        titles: str | None = None,
         exclude: Sequence[str] = (),
         ignore_files: bool = True,
         progress: Progress | None = None,
     ) -> IngestPlan:
         """What `ingest` would cost, with nothing written."""
-        work, encoders = self._ingestion(chunk_tokens, progress), self._encoders(methods)
+        work, encoders = self._ingestion(progress, chunk_tokens, titles), self._encoders(methods)
         return work.plan(listed(paths), encoders, self.top_k, exclude=exclude, ignore_files=ignore_files)
 
     def pending(self, *, methods: Sequence[str] | None = None) -> IngestPlan:
         """What is still to be encoded of the documents that are in the index already."""
-        return self._ingestion(None, None).pending(self._encoders(methods), self.top_k)
+        return self._ingestion().pending(self._encoders(methods), self.top_k)
 
     def ask(
         self,
@@ -262,7 +268,7 @@ class RagCache:
         """
         count = self.top_k if top_k is None else top_k
         check_retrieval(question, count)
-        self._ingestion(None, None).follow()
+        self._ingestion().follow()
         if self._vectors.count() == 0:
             raise nothing_in(self.index.path)
         return self._similar(self._embedder.embed([question])[0], count)
@@ -298,7 +304,7 @@ class RagCache:
         began = time.perf_counter()
         name, entries = claim_chroma_entries(self.index, Path(path), collection)
         done = self.collection(name, methods=methods, progress=progress).adopt(entries)
-        self._ingestion(None, progress).follow()
+        self._ingestion(progress).follow()
         return replace(done, seconds=time.perf_counter() - began)
 
     def collection(
@@ -316,7 +322,7 @@ class RagCache:
             As in `ingest`.
         """
         encoders = self._encoders(methods)
-        work = self._ingestion(None, progress)
+        work = self._ingestion(progress)
         return Collection(self.index, name, lambda: work.encode(encoders), self._vectors.delete)
 
     def _similar(self, embedding: NDArray[np.float32], count: int) -> list[Chunk]:
@@ -388,9 +394,16 @@ class RagCache:
         rows = [methods.find_method(name) for name in names or [self.method]]
         return [row.encode for row in rows if row.encode is not None]
 
-    def _ingestion(self, chunk_tokens: int | None, progress: Progress | None) -> Ingestion:
+    def _ingestion(
+        self, progress: Progress | None = None, chunk_tokens: int | None = None, titles: str | None = None
+    ) -> Ingestion:
         tokens = self.chunk_tokens if chunk_tokens is None else chunk_tokens
-        return Ingestion(self.index, self._vectors, self._embedder, tokens, progress or ignore_progress, self._splitter)
+        where = self.titles if titles is None else check_titles(titles)
+        chunking = Chunking(self.index, self._embedder, tokens, where, self._splitter)
+        return Ingestion(self.index, self._vectors, chunking, progress or ignore_progress)
 
-    def _remember(self, **changes: object) -> None:
-        self.index.catalog.set_setting("rag", {**self.index.catalog.setting("rag", {}), **changes})
+    def _remember(self, chunking: Chunking) -> None:
+        if (chunking.tokens, chunking.titles) != (self.chunk_tokens, self.titles):
+            self.chunk_tokens, self.titles = chunking.tokens, chunking.titles
+            known = self.index.catalog.setting("rag", {})
+            self.index.catalog.set_setting("rag", {**known, "chunk_tokens": chunking.tokens, "titles": chunking.titles})

@@ -54,6 +54,14 @@ def ingest(
     chunk_tokens: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Most tokens of a chunk; the index remembers it.")
     ] = None,
+    titles: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHERE",
+            help="Put a line with the document's title and the headings above a chunk into the text that the model "
+            "reads, what is embedded, or both: text, embedding, both, none; the index remembers it.",
+        ),
+    ] = None,
     exclude: Exclude = None,
     no_ignore: NoIgnore = False,
     strict: Strict = False,
@@ -80,10 +88,13 @@ def ingest(
 
     from ragcache.errors import InvalidArgument
     from ragcache.index.opening import check_paths
+    from ragcache.retrieve import check_titles
 
     check_methods(method)
-    if not paths and chunk_tokens is not None:
-        raise InvalidArgument("--chunk-tokens splits documents anew; name their PATH too")
+    for option, value in (("--chunk-tokens", chunk_tokens), ("--titles", titles)):
+        if not paths and value is not None:
+            raise InvalidArgument(f"{option} splits documents anew; name their PATH too")
+    check_titles(titles or "none")
     if paths:
         check_paths(index, paths, exclude=exclude or (), ignore_files=not no_ignore)
     with ExitStack() as stack:
@@ -93,7 +104,8 @@ def ingest(
         if rag.model_note:
             note(rag.model_note)
         how: dict[str, Any] = {
-            "methods": method, "chunk_tokens": chunk_tokens, "exclude": exclude or (), "ignore_files": not no_ignore
+            "methods": method, "chunk_tokens": chunk_tokens, "titles": titles, "exclude": exclude or (),
+            "ignore_files": not no_ignore,
         }  # fmt: skip
         if dry_run:
             with progress() as report:

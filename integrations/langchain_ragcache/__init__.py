@@ -14,6 +14,7 @@ with needs("langchain"):
     from langchain_ragcache.chat_models import ChatRagCache
     from langchain_ragcache.llms import RagCacheLLM
     from langchain_ragcache.retrievers import RagCacheRetriever
+    from langchain_ragcache.titles import AddTitles
     from langchain_ragcache.vectorstores import RagCacheVectorStore
 
-__all__ = ["ChatRagCache", "RagCacheLLM", "RagCacheRetriever", "RagCacheVectorStore"]
+__all__ = ["AddTitles", "ChatRagCache", "RagCacheLLM", "RagCacheRetriever", "RagCacheVectorStore"]

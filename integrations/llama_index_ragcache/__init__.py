@@ -14,6 +14,7 @@ with needs("llama-index"):
     from llama_index_ragcache.llm import RagCacheLLM
     from llama_index_ragcache.retriever import RagCacheRetriever
     from llama_index_ragcache.synthesizer import RagCacheSynthesizer
+    from llama_index_ragcache.titles import AddTitles
     from llama_index_ragcache.vector_store import RagCacheVectorStore
 
-__all__ = ["RagCacheLLM", "RagCacheRetriever", "RagCacheSynthesizer", "RagCacheVectorStore"]
+__all__ = ["AddTitles", "RagCacheLLM", "RagCacheRetriever", "RagCacheSynthesizer", "RagCacheVectorStore"]

@@ -50,7 +50,7 @@ class Source:
     @classmethod
     def of(cls, chunk: Chunk, question: str) -> Self:
         """What an answer to a question says of a chunk that it was given."""
-        offset, excerpt = find_excerpt(chunk.text, question)
+        offset, excerpt = find_excerpt(chunk.body, question)
         place = mark_at(chunk.marks, offset)
         return cls(chunk.id, chunk.source, chunk.text, chunk.score, place.page, place.heading, excerpt)
 

@@ -14,7 +14,10 @@ MARKS = "marks"  # in a document's metadata: where its pages and headings begin,
 
 @dataclass(frozen=True)
 class Chunk:
-    """A chunk as an answer uses it: where it comes from, its tokens, and how similar it is to the question."""
+    """A chunk as an answer uses it: where it comes from, its tokens, and how similar it is to the question.
+
+    The first `title` characters of its text are a title line, and stand elsewhere in the document.
+    """
 
     id: str
     source: str
@@ -22,6 +25,12 @@ class Chunk:
     segment: Segment
     score: float | None = None
     marks: tuple[Mark, ...] = ()
+    title: int = 0
+
+    @property
+    def body(self) -> str:
+        """Its text without the title line."""
+        return self.text[self.title :]
 
     @property
     def place(self) -> dict[str, int | str]:
@@ -46,7 +55,8 @@ def chunk_of(row: ChunkRow, document: DocumentRow) -> Chunk:
     """The chunk of a row."""
     source = document.metadata.get(CALLED) or document.source
     marks = marks_within(document.metadata.get(MARKS, ()), row.start, row.end)
-    return Chunk(row.id, source, row.text, Segment(row.token_ids, row.text, row.id), marks=marks)
+    title = len(row.text) - (row.end - row.start)
+    return Chunk(row.id, source, row.text, Segment(row.token_ids, row.text, row.id), marks=marks, title=title)
 
 
 def document_id(source: str) -> str:

@@ -14,7 +14,8 @@ from pathlib import Path
 from time import monotonic, perf_counter
 
 from ragcache.encode import Encoder
-from ragcache.errors import InvalidArgument, UnreadableDocument
+from ragcache.errors import UnreadableDocument
+from ragcache.index.chunking import Chunking
 from ragcache.index.chunks import MARKS
 from ragcache.index.documents import Documents
 from ragcache.index.index import Index
@@ -22,28 +23,9 @@ from ragcache.index.neighbours import SimilarChunks
 from ragcache.index.pricing import Pricing
 from ragcache.index.settings import nothing_in
 from ragcache.report import IngestPlan, IngestReport, Progress
-from ragcache.retrieve import (
-    EDITION,
-    Document,
-    Found,
-    GivenSplitter,
-    Layout,
-    Limit,
-    Piece,
-    Splitter,
-    Vectors,
-    find,
-    find_standing,
-    gone,
-    load,
-)
-from ragcache.retrieve.given import AnyEmbedder, AnySplitter, splitter_name
+from ragcache.retrieve import Found, Vectors, find, find_standing, gone, load
 from ragcache.store import COLLECTION, DocumentRow
 
-_LAYOUTS: Mapping[str, Layout] = {  # lines of all other formats are never wrapped
-    **dict.fromkeys(("md", "markdown"), "markdown"),
-    **dict.fromkeys(("txt", "rst", "pdf"), "prose"),
-}
 _EMBED_BATCH, _EMBED_SECONDS = 64, 2.0  # chunks are embedded so many at once, or what there is after so long
 _EMBEDDED = "embedded_edition"  # setting: of the chunks that the vectors are of
 
@@ -74,22 +56,16 @@ class Ingestion:
         Chunks and their KV.
     vectors : Vectors
         Their embeddings.
-    embedder : AnyEmbedder
-        Makes the embeddings.
-    chunk_tokens : int
-        Most reader tokens of a chunk.
+    chunking : Chunking
+        How the files are cut into chunks.
     progress : Progress
         Told what is being done.
-    splitter : AnySplitter or None
-        A program's own splitter.
     """
 
     index: Index
     vectors: Vectors
-    embedder: AnyEmbedder
-    chunk_tokens: int
+    chunking: Chunking
     progress: Progress
-    splitter: AnySplitter | None = None
 
     def run(
         self,
@@ -152,7 +128,7 @@ class Ingestion:
             found.skipped,
             (*found.errors, *changes.errors),
             found.ignored,
-            self._notes(),
+            self.chunking.notes(),
             tuple(changes.forgotten),
         )
 
@@ -193,7 +169,7 @@ class Ingestion:
         """Embed a few chunks; those that are gone are passed over."""
         with self.index.writing:
             chunks = self.index.catalog.chunks(ids)
-            self.vectors.upsert([one.id for one in chunks], self.embedder.embed([one.text for one in chunks]))
+            self.vectors.upsert([one.id for one in chunks], self.chunking.embed(chunks))
 
     def follow(self) -> None:
         """Embed what other programs' vector stores have brought since; files wait for their ingestion to be resumed."""
@@ -211,16 +187,16 @@ class Ingestion:
         ignore_files: bool = True,
     ) -> IngestPlan:
         """What that would cost, nothing written: chunks, bytes, seconds, and questions until it pays off."""
-        began, splitter, errors = perf_counter(), self._splitter(), list[str]()
+        began, errors = perf_counter(), list[str]()
         found = find(paths, exclude=exclude, ignore_files=ignore_files)
-        files, known, pricing = found.files, self._known(), Pricing(self.index, self.vectors, self.embedder)
+        files, known, pricing = found.files, self._known(), self._pricing()
         for done, path in enumerate(files):
             self.progress("read", done, len(files))
             row = known.get(str(path))
             if row is not None and self._unchanged(row, path):
                 continue
             try:
-                pieces = _pieces(load(path), splitter)
+                pieces = self.chunking.split(load(path))
             except UnreadableDocument as error:
                 errors.append(str(error))
                 continue
@@ -234,12 +210,15 @@ class Ingestion:
             skipped=found.skipped,
             ignored=found.ignored,
             errors=(*found.errors, *errors),
-            notes=self._notes(),
+            notes=self.chunking.notes(),
         )
 
     def pending(self, encoders: Sequence[Encoder], top_k: int) -> IngestPlan:
         """What is still to be encoded of the documents that the index holds already."""
-        return Pricing(self.index, self.vectors, self.embedder).plan(_with_bases(encoders), top_k, self.progress)
+        return self._pricing().plan(_with_bases(encoders), top_k, self.progress)
+
+    def _pricing(self) -> Pricing:
+        return Pricing(self.index, self.vectors, self.chunking.embedder)
 
     def _kept(self) -> _Changes:
         documents = len(self.index.catalog.documents())
@@ -248,7 +227,7 @@ class Ingestion:
         return _Changes(unchanged=documents)
 
     def _documents(self, files: Sequence[Path], known: Mapping[str, DocumentRow]) -> _Changes:
-        changes, splitter = _Changes(), self._splitter()
+        changes = _Changes()
         for done, path in enumerate(files):
             self.progress("documents", done, len(files))
             row = known.get(str(path))
@@ -256,7 +235,7 @@ class Ingestion:
                 changes.unchanged += 1
                 continue
             try:
-                self._put(path, splitter)
+                self._put(path)
             except UnreadableDocument as error:
                 changes.errors.append(str(error))
                 continue
@@ -280,23 +259,17 @@ class Ingestion:
         return {row.source: row for row in self.index.catalog.documents() if COLLECTION not in row.metadata}
 
     def _unchanged(self, row: DocumentRow, path: Path) -> bool:
-        return row.digest == _digest(path) and row.metadata.items() >= self._division.items()
+        return row.digest == _digest(path) and self.chunking.holds(row)
 
-    @property
-    def _division(self) -> dict[str, int | str]:
-        """What decides how a document is split; one that was split by anything else is split again."""
-        own = EDITION if self.splitter is None else splitter_name(self.splitter)
-        return {"chunk_tokens": self.chunk_tokens, "splitter": own}
-
-    def _put(self, path: Path, splitter: Splitter | GivenSplitter) -> None:
+    def _put(self, path: Path) -> None:
         document = load(path)
-        pieces = _pieces(document, splitter)
+        pieces = self.chunking.split(document)
         self._drop_vectors(document.source)  # before the chunks: no vector may outlive its own
         self.index.put(
             document.source,
             document.digest,
             [(piece.text, piece.start, piece.end) for piece in pieces],
-            {**document.metadata, **self._division, MARKS: document.marks},
+            {**document.metadata, **self.chunking.settings, MARKS: document.marks},
         )
 
     def _drop_vectors(self, source: str) -> None:
@@ -318,33 +291,6 @@ class Ingestion:
                 self.progress(f"encode {encoder.recipe}", done + 1, todo)
             encoded[encoder.recipe] = todo
         return encoded
-
-    def _splitter(self) -> Splitter | GivenSplitter:
-        # A chunk's own end takes tokens too.
-        end = len(self.index.template.chunk("", "").token_ids)
-        if self.chunk_tokens <= end:
-            raise InvalidArgument(f"chunk_tokens is {self.chunk_tokens}; a chunk's end alone takes {end}")
-        most = min(self.chunk_tokens, self._room)
-        reader = Limit(lambda text: len(self.index.template.plain(text)), most - end, "the reader")
-        limited = Splitter([reader, Limit(self.embedder.count, self.embedder.max_tokens, "the embedder")])
-        return limited if self.splitter is None else GivenSplitter(self.splitter, limited)
-
-    @property
-    def _room(self) -> int:
-        """Tokens of the longest chunk that fits the model behind the system prefix."""
-        return self.index.reader.limit - len(self.index.prefix_segment)
-
-    def _notes(self) -> tuple[str, ...]:
-        """What limits keep chunks shorter than was asked for."""
-        caps = (
-            (self._room, f"{self.index.reader.name} takes"),
-            (self.embedder.max_tokens, f"{self.embedder.name} embeds"),
-        )
-        return tuple(
-            f"chunks are shorter than the {self.chunk_tokens:,} tokens asked for: {takes} at most {most:,}"
-            for most, takes in caps
-            if most < self.chunk_tokens
-        )
 
 
 class _Arrivals:
@@ -372,10 +318,6 @@ class _Arrivals:
 def listed(paths: str | Path | Sequence[str | Path]) -> list[str | Path]:
     """One path or several, as a list."""
     return [paths] if isinstance(paths, str | Path) else list(paths)
-
-
-def _pieces(document: Document, splitter: Splitter | GivenSplitter) -> list[Piece]:
-    return splitter.split(document.text, _LAYOUTS.get(document.metadata["format"], "lines"))
 
 
 def _with_bases(encoders: Sequence[Encoder]) -> list[Encoder]:

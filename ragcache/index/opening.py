@@ -24,7 +24,15 @@ from ragcache.model.checkpoint import (
     default_model,
 )
 from ragcache.prompt import check_question as check_blank
-from ragcache.retrieve import DEFAULT_EMBEDDER, Embedder, GivenEmbedder, TextEmbedder, check_embedder, find_standing
+from ragcache.retrieve import (
+    DEFAULT_EMBEDDER,
+    TITLES,
+    Embedder,
+    GivenEmbedder,
+    TextEmbedder,
+    check_embedder,
+    find_standing,
+)
 from ragcache.retrieve.given import AnyEmbedder, AnySplitter, splitter_name, splitting
 from ragcache.store import COLLECTION, Catalog, DocumentRow
 
@@ -95,6 +103,7 @@ class Opening:
             "method": self.method.name,
             "chunk_tokens": self.known.get("chunk_tokens") or chunk_tokens,
             "top_k": self.known.get("top_k") or top_k,
+            "titles": self.known.get("titles") or TITLES[0],
             "embedder_given": given,
             "splitter": "" if self.splitter is None else splitter_name(self.splitter),
         }

@@ -6,12 +6,15 @@ from ragcache.retrieve.documents import Document, load
 from ragcache.retrieve.embed import DEFAULT_EMBEDDER, Embedder, check_embedder
 from ragcache.retrieve.given import GivenEmbedder, GivenSplitter, TextEmbedder, TextSplitter
 from ragcache.retrieve.split import EDITION, Limit, Piece, Splitter
+from ragcache.retrieve.titles import TITLE_TEMPLATE, TITLES, Titles, add_title, check_titles, title_line, title_parts
 from ragcache.retrieve.vanished import find_standing, gone
 from ragcache.retrieve.vectors import Vectors
 
 __all__ = [
     "DEFAULT_EMBEDDER",
     "EDITION",
+    "TITLES",
+    "TITLE_TEMPLATE",
     "Document",
     "Embedder",
     "Found",
@@ -23,10 +26,15 @@ __all__ = [
     "Splitter",
     "TextEmbedder",
     "TextSplitter",
+    "Titles",
     "Vectors",
+    "add_title",
     "check_embedder",
+    "check_titles",
     "find",
     "find_standing",
     "gone",
     "load",
+    "title_line",
+    "title_parts",
 ]

@@ -8,7 +8,7 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from ragcache.retrieve.needs import needs
-from ragcache.retrieve.places import Mark
+from ragcache.retrieve.places import HEADING_SEPARATOR, Mark
 
 _LONGEST = 120  # characters of a heading: some files style whole paragraphs as one
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n(?:---|\.\.\.)\n", re.DOTALL)
@@ -47,8 +47,9 @@ def marks_of(headings: Iterable[Heading], pages: Iterable[tuple[int, int]] = ())
         if isinstance(what, int):
             page = what
         else:
-            path = {level: text for level, text in path.items() if level < what.level} | {what.level: _short(what.text)}
-        marks[offset] = Mark(offset, page, " \u203a ".join(text for text in path.values() if text))
+            path = {level: text for level, text in path.items() if level < what.level}
+            path[what.level] = shorten(what.text)
+        marks[offset] = Mark(offset, page, HEADING_SEPARATOR.join(text for text in path.values() if text))
     return tuple(marks.values())
 
 
@@ -84,7 +85,8 @@ def rst_headings(text: str) -> list[Heading]:
     return headings
 
 
-def _short(heading: str) -> str:
+def shorten(heading: str) -> str:
+    """Return a heading, or a title, on one line of bounded length."""
     words = " ".join(heading.split())
     return words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "\u2026"
 

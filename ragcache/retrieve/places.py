@@ -7,6 +7,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 EXCERPT_CHARACTERS = 150
+HEADING_SEPARATOR = " \u203a "
 _PHRASE = 40  # characters: what is shorter and has no stop is a heading rather than a sentence
 _STOP = re.compile(r"[.!?:\u2026\u3002\uff01\uff1f]")
 # A sentence ends at its stop, a heading of Markdown at its line, anything at a blank line.

@@ -238,9 +238,21 @@ def test_an_index_without_documents_or_none_at_all_says_what_to_ingest(
     empty = run("ingest", "--index", tmp_path / "index", "--method", "link0")
     assert empty.exit_code == 2
     assert "is empty" in empty.stderr
-    wrong = run("ingest", "--index", tmp_path / "index", "--chunk-tokens", 30)
-    assert wrong.exit_code == 2
-    assert "PATH" in wrong.stderr
+    for option, value in (("--chunk-tokens", 30), ("--titles", "both")):
+        wrong = run("ingest", "--index", tmp_path / "index", option, value)
+        assert wrong.exit_code == 2
+        assert f"{option} splits documents anew; name their PATH too" in " ".join(wrong.stderr.split())
+
+
+def test_titles_are_put_where_the_command_line_says(run: Run, tmp_path: Path, checkpoint: Path) -> None:
+    (tmp_path / "fees.txt").write_text("It costs 40 crowns a day.", encoding="utf-8")
+    line = ["ingest", tmp_path / "fees.txt", "--index", tmp_path / "index", "--model", checkpoint]
+    wrong = run(*line, "--titles", "top")
+    assert (wrong.exit_code, (tmp_path / "index").exists()) == (2, False)
+    assert "choose one of none, text, embedding, both" in " ".join(wrong.stderr.split())
+    assert run(*line, "--titles", "both").exit_code == 0
+    with RagCache.open(tmp_path / "index") as rag:
+        assert [text for _, text in rag.index.catalog.texts()] == ["fees\nIt costs 40 crowns a day."]
 
 
 def test_what_another_method_would_cost_is_priced_without_paths(run: Run, index: Path) -> None:
