@@ -6,9 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ragcache import methods
 from ragcache.encode import Encoder
 from ragcache.engine.answer import Answer
@@ -25,13 +22,14 @@ from ragcache.index.documents import Documents, KnownDocument
 from ragcache.index.index import Index
 from ragcache.index.ingestion import Ingestion, listed
 from ragcache.index.opening import check_retrieval, given_reader, resolve
+from ragcache.index.search import Search
 from ragcache.index.settings import nothing_in, stats
 from ragcache.model import notice
 from ragcache.model.checkpoint import SMOLLM2_TUNED
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 from ragcache.report import IngestPlan, IngestReport, Progress, ignore_progress
-from ragcache.retrieve import TextEmbedder, Titles, Vectors, check_titles
+from ragcache.retrieve import DEFAULT_RETRIEVER, Reranker, Retriever, TextEmbedder, Titles, Vectors, check_titles
 from ragcache.retrieve.given import AnyEmbedder, AnySplitter
 
 if TYPE_CHECKING:
@@ -46,7 +44,8 @@ class RagCache:
 
     def __init__(
         self, index: Index, vectors: Vectors, embedder: AnyEmbedder, *, method: str, chunk_tokens: int, top_k: int,
-        titles: Titles = "none", splitter: AnySplitter | None = None,
+        titles: Titles = "none", splitter: AnySplitter | None = None, retriever: Retriever = DEFAULT_RETRIEVER,
+        reranker: Reranker | None = None,
     ) -> None:  # fmt: skip
         self.index = index
         self.reader = index.reader
@@ -60,6 +59,8 @@ class RagCache:
         self._documents = Documents(index.path, index.catalog, index.forgotten, vectors.delete)
         self._embedder = embedder
         self._splitter = splitter
+        self._retriever = retriever
+        self._search = Search(index, vectors, embedder, reranker)
 
     @classmethod
     def open(
@@ -74,6 +75,8 @@ class RagCache:
         device: str | None = None,
         system: str | None = None,
         splitter: AnySplitter | None = None,
+        retriever: str | None = None,
+        reranker: str | Reranker | None = None,
         create: bool = True,
     ) -> Self:
         """Open an index, or create one. What it was made with it remembers; docs/hooks.md shows each of the hooks.
@@ -98,6 +101,12 @@ class RagCache:
             The instruction in front of the chunks.
         splitter : TextSplitter or callable, optional
             An object with `split_text(text)`, or a function of a text; what is over a limit is split further.
+        retriever : {"dense", "hybrid"}, optional
+            How chunks are found, as long as this is open: by their vectors, or by those and by their words (BM25), the
+            two rankings fused.
+        reranker : str or Reranker, optional
+            A cross-encoder of sentence-transformers, or an object with `score(question, texts)`, that puts what was
+            found in its final order, as long as this is open.
         create : bool
             Whether a missing index is made.
 
@@ -110,7 +119,8 @@ class RagCache:
         IndexMismatch
             If the index was made by another model, tokenizer, dtype, system prompt or splitter.
         InvalidArgument
-            If the model, dtype, device, method, embedder or splitter is not one, or the index has another embedder.
+            If the model, dtype, device, method, embedder, splitter, retriever or reranker is not one, or the index has
+            another embedder.
         MissingExtra
             If a package is not installed that the model or the embedder needs.
         UnsupportedModel
@@ -118,7 +128,7 @@ class RagCache:
         """
         how = resolve(
             path, model=given_reader(model, tokenizer), method=method, embedder=embedder, dtype=dtype, device=device,
-            system=system, splitter=splitter, create=create,
+            system=system, splitter=splitter, retriever=retriever, reranker=reranker, create=create,
         )  # fmt: skip
         reader = how.load_reader()
         index = Index(how.path, reader, system=system)
@@ -134,6 +144,8 @@ class RagCache:
             top_k=settings["top_k"],
             titles=settings["titles"],
             splitter=how.splitter,
+            retriever=how.retriever,
+            reranker=how.reranker,
         )
         if notice.is_test_model(reader):
             rag.model_note = notice.TEST_MODEL
@@ -257,7 +269,7 @@ class RagCache:
         return self.engine.start(self._request(question, top_k, method, recompute, sampling, history))
 
     def retrieve(self, question: str, *, top_k: int | None = None) -> list[Chunk]:
-        """The most similar chunks, most similar first, with their cosine similarity.
+        """The best chunks, best first, with their cosine similarity where it is known.
 
         Raises
         ------
@@ -271,7 +283,7 @@ class RagCache:
         self._ingestion().follow()
         if self._vectors.count() == 0:
             raise nothing_in(self.index.path)
-        return self._similar(self._embedder.embed([question])[0], count)
+        return self._search.find(question, count, self._retriever)
 
     def adopt(
         self,
@@ -324,18 +336,6 @@ class RagCache:
         encoders = self._encoders(methods)
         work = self._ingestion(progress)
         return Collection(self.index, name, lambda: work.encode(encoders), self._vectors.delete)
-
-    def _similar(self, embedding: NDArray[np.float32], count: int) -> list[Chunk]:
-        """The most similar chunks, each text once: files and vector stores may have brought the same ones."""
-        wanted, total = count, self._vectors.count()
-        while True:
-            found = dict(self._vectors.query(embedding, wanted))
-            distinct: dict[str, Chunk] = {}
-            for chunk in self.index.chunks(list(found)):
-                distinct.setdefault(chunk.text.strip(), replace(chunk, score=found[chunk.id]))
-            if len(distinct) >= count or wanted >= total:
-                return list(distinct.values())[:count]
-            wanted *= 2
 
     def documents(self) -> list[KnownDocument]:
         """What documents the index knows, by source."""

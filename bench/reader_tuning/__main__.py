@@ -22,7 +22,7 @@ from reader_tuning.whole import Whole
 BASE = "HuggingFaceTB/SmolLM2-135M-Instruct"
 _RANK, _ALPHA = 12, 24.0
 """Of the adapter, which takes 7.4 MB in bf16."""
-_CONTEXTS, _WARM_UP, _EVERY = 3, 10, 50
+_CONTEXTS, _WARM_UP, _EVERY = 4, 10, 50
 """Of readers of other shapes, where every step moves all weights."""
 _SAMPLE = 4
 """Contexts by which the size of queries and keys is measured."""

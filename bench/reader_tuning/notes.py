@@ -5,16 +5,23 @@ from collections.abc import Iterable, Mapping
 
 from ragcache_bench.questions.level import Level
 from ragcache_bench.questions.worlds import Context as Drawn
+from ragcache_bench.questions.worlds import World
 
 from reader_tuning.contexts import Context, Contexts
-from reader_tuning.wide import draw_mixed
+from reader_tuning.wide import LEXICON, draw_mixed
 
-_FAMILIES = ("sections", "pronouns", "labels", "units", "facts", "needles")
+_FAMILIES = ("sections", "pronouns", "facts", "needles")
 """What is asked: the readers are to find and to tell apart, not to count or to compare."""
-LEVEL = Level(mix=(1, 3), bindings=0.6, relations=(1, 4), forms=99, filler=0.45, interleaved=0.1, alike=0.15,
+LEVEL = Level(mix=(1, 3), bindings=0.6, relations=(1, 4), forms=99, filler=0.45, interleaved=0.1, alike=0.3,
               titled=0.25, least=26, tokens=600, only=_FAMILIES)  # fmt: skip
-_PUBLIC = 0.15
+_PUBLIC = 0.1
 """Share of the contexts that are public passages."""
+_OF_ONE_KIND = 0.7
+"""Share of the others that tell much of few subjects."""
+_SUBJECTS, _RELATIONS = (2, 4), (3, 6)
+"""How many subjects these are about, and what is told of each: enough to mistake one for another."""
+_SECTIONS, _TWINS = 0.4, 0.2
+"""Share of them in sections, and of those the share whose chunks all name their subject."""
 _MOST = 16
 """Questions about one context, at most."""
 _VALIDATION = 10
@@ -37,12 +44,25 @@ class Notes:
         """Return a context; it may be without questions."""
         if rng.random() < _PUBLIC:
             return self._public.draw(rng)
-        return _asked(rng, draw_mixed(rng, LEVEL))
+        return _asked(rng, _draw_notes(rng))
 
     def validation(self) -> Mapping[str, Iterable[Context]]:
         """Notes about names that are never trained on, in wordings of which some are not either."""
         rng = random.Random(77)
-        return {"notes": [_asked(rng, draw_mixed(rng, LEVEL, held=True)) for _ in range(_VALIDATION)]}
+        return {"notes": [_asked(rng, _draw_notes(rng, held=True)) for _ in range(_VALIDATION)]}
+
+
+def _draw_notes(rng: random.Random, held: bool = False) -> Drawn:
+    """Mixed families, or several facts about each of several subjects of one kind, in sections or plainly."""
+    if rng.random() >= _OF_ONE_KIND:
+        return draw_mixed(rng, LEVEL, held)
+    world = World(rng, LEVEL, held, LEXICON)
+    facts = world.table(rng.choice(LEXICON.kinds), rng.randint(*_SUBJECTS), rng.randint(*_RELATIONS), {})
+    if rng.random() < _SECTIONS:
+        world.tell_in_sections(facts, twin=rng.random() < _TWINS)
+    else:
+        world.tell_plainly(facts)
+    return world.finish([world.ask(fact) for fact in world.facts])
 
 
 def _asked(rng: random.Random, drawn: Drawn) -> Context:

@@ -54,7 +54,7 @@ LEXICON = Lexicon(
     _HEADERS,
     kinds=tuple(kind for kind, rows in _BY_KIND.items() if len(rows) > 1),
     invent=open_relation,
-    invented=0.25,
+    invented=0.1,
 )
 """Many relations and wordings, names composed at random, and relations made of any noun."""
 

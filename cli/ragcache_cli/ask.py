@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +18,8 @@ from ragcache_cli.options import (
     Model,
     OwnMethod,
     Recompute,
+    Rerank,
+    Retrieve,
     TopK,
 )
 from ragcache_cli.terminal import note, say, say_json, short, table
@@ -32,6 +34,8 @@ def ask(
     question: Annotated[str, typer.Argument(help="The question, in quotes.")],
     index: IndexPath = DEFAULT_INDEX,
     top_k: TopK = None,
+    retrieve: Retrieve = None,
+    rerank: Rerank = None,
     method: OwnMethod = None,
     recompute: Recompute = None,
     compare: Annotated[
@@ -54,7 +58,8 @@ def ask(
 
     check_question(index, question, top_k=top_k, method=method, recompute=recompute)
     sampling = None if max_new_tokens is None else Sampling(max_new_tokens=max_new_tokens)
-    with open_index(index, model=model, embedder=embedder, dtype=dtype, device=device) as rag:
+    how: dict[str, Any] = {"model": model, "embedder": embedder, "dtype": dtype, "device": device}
+    with open_index(index, retriever=retrieve, reranker=rerank, **how) as rag:
         if as_json or compare:
             answer = rag.ask(
                 question, top_k=top_k, method=method, recompute=recompute, compare=compare, sampling=sampling

@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -21,6 +21,8 @@ from ragcache_cli.options import (
     Model,
     OwnMethod,
     Recompute,
+    Rerank,
+    Retrieve,
     TopK,
 )
 from ragcache_cli.terminal import note, say
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 def chat(
     index: IndexPath = DEFAULT_INDEX,
     top_k: TopK = None,
+    retrieve: Retrieve = None,
+    rerank: Rerank = None,
     method: OwnMethod = None,
     recompute: Recompute = None,
     max_new_tokens: MaxNewTokens = None,
@@ -55,7 +59,8 @@ def chat(
 
     check_question(index, None, top_k=top_k, method=method, recompute=recompute)
     sampling = None if max_new_tokens is None else Sampling(max_new_tokens=max_new_tokens)
-    with _ended(), open_index(index, model=model, embedder=embedder, dtype=dtype, device=device) as rag:
+    how: dict[str, Any] = {"model": model, "embedder": embedder, "dtype": dtype, "device": device}
+    with _ended(), open_index(index, retriever=retrieve, reranker=rerank, **how) as rag:
         from ragcache.engine.chat import Message
 
         history: list[Message] = []

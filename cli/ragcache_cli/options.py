@@ -51,6 +51,20 @@ Methods = Annotated[
 TopK = Annotated[
     int | None, typer.Option("--top-k", metavar="N", help="Chunks to retrieve; without it the index's own number.")
 ]
+Retrieve = Annotated[
+    str | None,
+    typer.Option(
+        "--retrieve", metavar="HOW", help="How chunks are found: dense, by vectors, or hybrid, by vectors and words."
+    ),
+]
+Rerank = Annotated[
+    str | None,
+    typer.Option(
+        "--rerank",
+        metavar="NAME",
+        help="Hub id or folder of a cross-encoder that puts the chunks in their final order.",
+    ),
+]
 OwnMethod = Annotated[
     str | None,
     typer.Option("--method", metavar="NAME", help="A row of `ragcache methods`; without it the index's own."),

@@ -179,7 +179,7 @@ class Documents:
         with locks_of(self._path)[0]:
             self._forgotten.delete()
             self._forgotten.sweep({self._prefix_key()})
-            self._catalog.truncate_log()
+            self._catalog.purge()
 
     def _prefix_key(self) -> str:
         """The key of the system prefix's KV, which is no document's."""

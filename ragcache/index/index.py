@@ -99,6 +99,7 @@ class Index:
         self.forgotten = Forgotten(self.catalog, self.store, self._memory.discard)
         with self.writing:
             self.forgotten.delete()  # what a killed process left
+            self.catalog.purge()
 
     def close(self) -> None:
         """Close the catalogue."""
@@ -150,7 +151,7 @@ class Index:
             if rows:
                 self.catalog.remove_document(*(row.id for row in rows))
                 self.forgotten.delete()
-                self.catalog.truncate_log()
+                self.catalog.purge()
 
     def chunks(self, ids: Sequence[str]) -> list[Chunk]:
         """Chunks by id, in the order asked for; those that are gone are left out."""

@@ -26,11 +26,16 @@ from ragcache.model.checkpoint import (
 from ragcache.prompt import check_question as check_blank
 from ragcache.retrieve import (
     DEFAULT_EMBEDDER,
+    DEFAULT_RETRIEVER,
     TITLES,
     Embedder,
     GivenEmbedder,
+    Reranker,
+    Retriever,
     TextEmbedder,
+    as_reranker,
     check_embedder,
+    check_retriever,
     find_standing,
 )
 from ragcache.retrieve.given import AnyEmbedder, AnySplitter, splitter_name, splitting
@@ -68,6 +73,10 @@ class Opening:
         The system prompt; None for the index's own.
     splitter : AnySplitter or None
         What splits documents; None for the built-in one.
+    retriever : Retriever
+        How chunks are found.
+    reranker : Reranker or None
+        What puts them in their final order.
     """
 
     path: Path
@@ -79,6 +88,8 @@ class Opening:
     embedder: str | TextEmbedder
     system: str | None
     splitter: AnySplitter | None
+    retriever: Retriever
+    reranker: Reranker | None
 
     def load_reader(self) -> "Reader":
         """The model; one that was loaded already is taken as it is."""
@@ -120,6 +131,8 @@ def resolve(
     device: str | None = None,
     system: str | None = None,
     splitter: AnySplitter | None = None,
+    retriever: str | None = None,
+    reranker: str | Reranker | None = None,
     create: bool = True,
 ) -> Opening:
     """What an index is opened with, as `RagCache.open` describes it; refuses what is wrong about it.
@@ -148,6 +161,8 @@ def resolve(
         embedder=_embedder(path, known, embedder),
         system=system,
         splitter=_splitter(path, known, splitter),
+        retriever=check_retriever(retriever or DEFAULT_RETRIEVER),
+        reranker=as_reranker(reranker),
     )
 
 

@@ -4,7 +4,9 @@ from ragcache.retrieve.boundaries import Layout
 from ragcache.retrieve.discover import Found, find
 from ragcache.retrieve.documents import Document, load
 from ragcache.retrieve.embed import DEFAULT_EMBEDDER, Embedder, check_embedder
+from ragcache.retrieve.fusion import DEFAULT_RETRIEVER, Retriever, check_retriever, fuse_ranks
 from ragcache.retrieve.given import GivenEmbedder, GivenSplitter, TextEmbedder, TextSplitter
+from ragcache.retrieve.rerank import Reranker, as_reranker
 from ragcache.retrieve.split import EDITION, Limit, Piece, Splitter
 from ragcache.retrieve.titles import TITLE_TEMPLATE, TITLES, Titles, add_title, check_titles, title_line, title_parts
 from ragcache.retrieve.vanished import find_standing, gone
@@ -12,6 +14,7 @@ from ragcache.retrieve.vectors import Vectors
 
 __all__ = [
     "DEFAULT_EMBEDDER",
+    "DEFAULT_RETRIEVER",
     "EDITION",
     "TITLES",
     "TITLE_TEMPLATE",
@@ -23,16 +26,21 @@ __all__ = [
     "Layout",
     "Limit",
     "Piece",
+    "Reranker",
+    "Retriever",
     "Splitter",
     "TextEmbedder",
     "TextSplitter",
     "Titles",
     "Vectors",
     "add_title",
+    "as_reranker",
     "check_embedder",
+    "check_retriever",
     "check_titles",
     "find",
     "find_standing",
+    "fuse_ranks",
     "gone",
     "load",
     "title_line",

@@ -6,6 +6,7 @@ that were made with them. `Forgotten` deletes them.
 """
 
 import json
+import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,6 +19,7 @@ from ragcache.store.schema import (
     CHUNK,
     DOCUMENT,
     ENCODING,
+    WORDS_LOST,
     ChunkRow,
     DocumentRow,
     EncodingRow,
@@ -31,6 +33,7 @@ from ragcache.store.schema import (
 
 _LACKS = "NOT EXISTS (SELECT 1 FROM encodings WHERE chunk = chunks.id AND recipe = ?)"
 _EDITION = "edition"
+_WORD = re.compile(r"\w+")
 _NEXT_EDITION = (
     f"INSERT INTO settings VALUES ('{_EDITION}', '1') ON CONFLICT (name) DO UPDATE SET "
     "value = CAST(CAST(value AS INTEGER) + 1 AS TEXT)"
@@ -147,6 +150,28 @@ class Catalog(Database):
     def texts(self) -> list[tuple[str, str]]:
         """List every chunk's id and text, by document and in reading order."""
         return [(id, text) for id, text in self.read("SELECT id, text FROM chunks ORDER BY document, ordinal")]
+
+    def search_words(self, question: str, count: int) -> list[str]:
+        """Find the ids of chunks that share words with a question, best first by BM25.
+
+        Parameters
+        ----------
+        question : str
+            In any words; they are compared without case and accents, whole.
+        count : int
+            How many; fewer come back where fewer share a word.
+        """
+        words = dict.fromkeys(_WORD.findall(question.casefold()))
+        query = "SELECT id FROM words JOIN chunks ON number = words.rowid WHERE words MATCH ? ORDER BY rank, id LIMIT ?"
+        return [id for (id,) in self.read(query, " OR ".join(f'"{word}"' for word in words), count)] if words else []
+
+    def purge(self) -> None:
+        """Leave nothing of removed text in the file or its log; words of it stay in the full-text index until then."""
+        if self.setting(WORDS_LOST):
+            with self.transaction() as connection:
+                connection.execute("INSERT INTO words (words) VALUES ('optimize')")
+                connection.execute("DELETE FROM settings WHERE name = ?", (WORDS_LOST,))
+        self.truncate_log()
 
     def edition(self) -> int:
         """Tell how often documents were put or removed, by whomever: another number, other chunks."""

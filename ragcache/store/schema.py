@@ -94,6 +94,10 @@ class EncodingRow:
     used: float
 
 
+WORDS_LOST = "words_lost"
+"""A setting: the full-text index may still hold words of chunks that are gone."""
+
+
 def m001_documents_chunks_encodings(connection: sqlite3.Connection) -> None:
     """Create the tables of format 1."""
     for statement in (
@@ -139,7 +143,33 @@ def m003_forgotten(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-MIGRATIONS = [m001_documents_chunks_encodings, m002_entries, m003_forgotten]
+def m004_words(connection: sqlite3.Connection) -> None:
+    """Create the full-text index of chunks, which follows them by triggers; it holds words, and no text."""
+    gone = "INSERT INTO words (words, rowid, text) VALUES ('delete', old.number, old.text)"
+    for statement in (
+        "ALTER TABLE chunks ADD COLUMN number INTEGER",  # SQLite's own row numbers may change
+        "UPDATE chunks SET number = rowid",
+        "CREATE UNIQUE INDEX chunks_by_number ON chunks (number)",
+        "CREATE VIRTUAL TABLE words USING fts5 (text, content = '', tokenize = 'unicode61 remove_diacritics 2')",
+        "INSERT INTO words (rowid, text) SELECT number, text FROM chunks",
+        """CREATE TRIGGER words_of_new_chunk AFTER INSERT ON chunks BEGIN
+            UPDATE chunks SET number = (SELECT COALESCE(MAX(number), 0) + 1 FROM chunks) WHERE id = new.id;
+            INSERT INTO words (rowid, text) SELECT number, text FROM chunks WHERE id = new.id;
+        END""",
+        f"""CREATE TRIGGER words_of_lost_chunk AFTER DELETE ON chunks BEGIN
+            {gone};
+            INSERT OR REPLACE INTO settings VALUES ('{WORDS_LOST}', 'true');
+        END""",
+        f"""CREATE TRIGGER words_of_changed_chunk AFTER UPDATE OF text ON chunks WHEN old.text != new.text BEGIN
+            {gone};
+            INSERT INTO words (rowid, text) VALUES (new.number, new.text);
+            INSERT OR REPLACE INTO settings VALUES ('{WORDS_LOST}', 'true');
+        END""",
+    ):
+        connection.execute(statement)
+
+
+MIGRATIONS = [m001_documents_chunks_encodings, m002_entries, m003_forgotten, m004_words]
 """Run once each, in order; a file that names one which is not listed here was made by a newer version."""
 
 CALLED = "called"  # in a document's metadata: what to call it in place of its source

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragcache.errors import IndexFormat, InvalidArgument, StorageFull, UnusableIndex
@@ -398,3 +398,55 @@ def test_a_catalogue_locked_for_too_long_says_so(catalog, monkeypatch):
     with catalog.transaction(), pytest.raises(UnusableIndex, match="locked"):
         waiting.set_setting("n", 1)
     waiting.close()
+
+
+def said(id: str, text: str) -> ChunkRow:
+    return replace(chunk(id, id[0]), text=text)
+
+
+def test_chunks_are_found_by_their_words_best_first(catalog):
+    catalog.put_document(document("a"), [said("a0", "The ferry leaves at nine."), said("a1", "The mill grinds oats.")])
+    catalog.put_document(document("b"), [said("b0", "A ferry, a FERRY and Café QX-417.")])
+    assert catalog.search_words("Which ferry?", 5) == ["b0", "a0"]
+    assert catalog.search_words("qx-417", 5) == catalog.search_words("cafe", 5) == ["b0"]
+    assert catalog.search_words("ferry", 1) == ["b0"]
+    assert catalog.search_words("?!", 5) == catalog.search_words("harbour", 5) == []
+
+
+def test_words_follow_their_chunks(catalog):
+    catalog.put_document(document("a"), [said("a0", "ferry"), said("a1", "mill")])
+    catalog.put_document(document("a"), [said("a1", "mill"), said("a2", "bridge")])
+    assert [catalog.search_words(word, 5) for word in ("ferry", "mill", "bridge")] == [[], ["a1"], ["a2"]]
+    catalog.put_document(document("a"), [said("a1", "windmill"), said("a2", "bridge")])
+    assert [catalog.search_words(word, 5) for word in ("mill", "windmill")] == [[], ["a1"]]
+    catalog.remove_document("a")
+    assert catalog.search_words("windmill bridge", 5) == []
+
+
+def test_no_word_of_a_removed_text_is_left_in_the_file(catalog):
+    catalog.put_document(document("a"), [said("a0", "xylophone")])
+    catalog.put_document(document("b"), [said("b0", "mill")])
+    held = [path for path in catalog.path.parent.iterdir() if b"xylophone" in path.read_bytes()]
+    catalog.remove_document("a")
+    catalog.purge()
+    assert held
+    assert not [path for path in catalog.path.parent.iterdir() if b"xylophone" in path.read_bytes()]
+    assert catalog.search_words("mill", 5) == ["b0"]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(question=st.text() | st.sampled_from(['"', "a OR b", "NEAR(a b)", "text: *", "a_b", "\x00"]))
+def test_any_question_may_be_searched_for(catalog, question):
+    assert isinstance(catalog.search_words(question, 5), list)
+
+
+def test_a_catalogue_without_words_gets_them(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("ragcache.store.database.MIGRATIONS", schema_module.MIGRATIONS[:3])
+        older = Catalog(tmp_path / "catalog.sqlite")
+        fill(older, "a", "b")
+        older.close()
+    catalog = Catalog(tmp_path / "catalog.sqlite")
+    fill(catalog, "c")
+    assert catalog.search_words("text", 5) == ["a0", "b0", "c0"]
+    catalog.close()

@@ -1,0 +1,113 @@
+"""Chunks found by meaning, by words, and by a second look."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import byte_tokenizer, tiny_model
+
+from ragcache import RagCache
+from ragcache.errors import InvalidArgument
+from ragcache.model.decode import Sampling
+
+PAGES = {
+    "ferry.txt": "The ferry leaves the harbour at nine.",
+    "mill.txt": "The mill by the river grinds oats.",
+    "pump.txt": "Pump QX-417 stands in the cellar.",
+}
+
+
+class Blind:
+    """Finds texts by their length only."""
+
+    name, max_tokens = "blind", 400
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        return [[1.0, float(len(text))] for text in texts]
+
+
+class Longest:
+    """Takes the longest text for the best."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def score(self, question: str, texts: Sequence[str]) -> list[float]:
+        self.seen += texts
+        return [float(len(text)) for text in texts]
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("llama")
+    tiny_model("llama").save_pretrained(folder)
+    byte_tokenizer().save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def index(tmp_path: Path, checkpoint: Path) -> Path:
+    (tmp_path / "pages").mkdir()
+    for name, text in PAGES.items():
+        (tmp_path / "pages" / name).write_text(text, encoding="utf-8")
+    with RagCache.open(tmp_path / "index", model=str(checkpoint), method="naive", embedder=Blind()) as rag:
+        rag.ingest(tmp_path / "pages")
+    return tmp_path / "index"
+
+
+def found(index: Path, question: str, count: int, **how: Any) -> list[str]:
+    with RagCache.open(index, embedder=Blind(), **how) as rag:
+        return [chunk.text for chunk in rag.retrieve(question, top_k=count)]
+
+
+def test_words_find_what_vectors_miss(index: Path) -> None:
+    question = "QX-417" + " nobody knows" * 9
+    assert found(index, question, 1) != [PAGES["pump.txt"]]
+    assert found(index, question, 1, retriever="hybrid") == [PAGES["pump.txt"]]
+
+
+def test_chunks_that_no_word_names_are_found_by_their_vectors(index: Path) -> None:
+    assert sorted(found(index, "¿?", 3, retriever="hybrid")) == sorted(PAGES.values())
+
+
+def test_a_program_s_reranker_has_the_last_word(index: Path) -> None:
+    judge = Longest()
+    assert found(index, "When?", 1, reranker=judge) == [max(PAGES.values(), key=len)]
+    assert sorted(judge.seen) == sorted(PAGES.values())
+
+
+def test_a_cross_encoder_puts_chunks_in_its_order(index: Path, tmp_path: Path) -> None:
+    from sentence_transformers import CrossEncoder
+    from transformers import BertConfig, BertForSequenceClassification
+
+    config = BertConfig(
+        vocab_size=512, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32, num_labels=1
+    )
+    BertForSequenceClassification(config).save_pretrained(tmp_path / "judge")
+    tokenizer = byte_tokenizer()
+    tokenizer.pad_token = tokenizer.eos_token
+    tokenizer.save_pretrained(tmp_path / "judge")
+    pairs = [("When?", text) for text in PAGES.values()]
+    scores = CrossEncoder(str(tmp_path / "judge")).predict(pairs)
+    best_first = [text for _, text in sorted(zip(scores, PAGES.values(), strict=True), reverse=True)]
+    assert found(index, "When?", 3, reranker=str(tmp_path / "judge")) == best_first
+
+
+def test_what_is_no_reranker_is_refused(index: Path) -> None:
+    class Short:
+        def score(self, question: str, texts: Sequence[str]) -> list[float]:
+            return [1.0]
+
+    with pytest.raises(InvalidArgument, match="Short gave 1 scores for 3 chunks"):
+        found(index, "When?", 1, reranker=Short())
+    with pytest.raises(InvalidArgument, match="int is no reranker"):
+        found(index, "When?", 1, reranker=3)
+    with pytest.raises(InvalidArgument, match="retriever is 'sparse'"):
+        found(index, "When?", 1, retriever="sparse")
+
+
+def test_answers_come_from_what_was_found(index: Path) -> None:
+    with RagCache.open(index, embedder=Blind(), retriever="hybrid") as rag:
+        [source] = rag.ask("Where is QX-417?", top_k=1, sampling=Sampling(max_new_tokens=2)).sources
+    assert source.text == PAGES["pump.txt"]
