@@ -29,7 +29,16 @@ from ragcache.model.checkpoint import SMOLLM2_TUNED
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 from ragcache.report import IngestPlan, IngestReport, Progress, ignore_progress
-from ragcache.retrieve import DEFAULT_RETRIEVER, Reranker, Retriever, TextEmbedder, Titles, Vectors, check_titles
+from ragcache.retrieve import (
+    DEFAULT_RETRIEVER,
+    TITLES,
+    Reranker,
+    Retriever,
+    TextEmbedder,
+    Titles,
+    Vectors,
+    check_choice,
+)
 from ragcache.retrieve.given import AnyEmbedder, AnySplitter
 
 if TYPE_CHECKING:
@@ -398,7 +407,7 @@ class RagCache:
         self, progress: Progress | None = None, chunk_tokens: int | None = None, titles: str | None = None
     ) -> Ingestion:
         tokens = self.chunk_tokens if chunk_tokens is None else chunk_tokens
-        where = self.titles if titles is None else check_titles(titles)
+        where = self.titles if titles is None else check_choice("titles", titles, TITLES)
         chunking = Chunking(self.index, self._embedder, tokens, where, self._splitter)
         return Ingestion(self.index, self._vectors, chunking, progress or ignore_progress)
 

@@ -128,6 +128,15 @@ def _one_thread() -> None:
 
 
 @pytest.fixture(scope="session")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny random Llama on disk, as a user would have a model."""
+    folder = tmp_path_factory.mktemp("llama")
+    tiny_model("llama").save_pretrained(folder)
+    byte_tokenizer().save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def readers() -> Callable[[str], Reader]:
     """Readers by architecture, each made once."""
     made: dict[str, Reader] = {}

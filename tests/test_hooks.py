@@ -33,14 +33,6 @@ class Letters:
         return [[text.lower().count(chr(letter)) for letter in range(97, 123)] for text in texts]
 
 
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("llama")
-    tiny_model("llama").save_pretrained(folder)
-    byte_tokenizer().save_pretrained(folder)
-    return folder
-
-
 @pytest.fixture
 def documents(tmp_path: Path) -> Path:
     folder = tmp_path / "documents"

@@ -5,20 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import byte_tokenizer, tiny_model
 
 from ragcache import RagCache
 from ragcache.model.decode import Sampling
 
 SHORT = Sampling(max_new_tokens=2)
-
-
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("llama")
-    tiny_model("llama").save_pretrained(folder)
-    byte_tokenizer().save_pretrained(folder)
-    return folder
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 # Readers of other shapes, made of the tuned SmolLM2 and tuned on invented notes, whose chunks always see each other:
 # one in the same shape, in two sittings, and the others from it. RAGCACHE_DATA names the folder of the public files, see
-# docs/reader.md. About three hours on two cores, by the pace of the first two, which is how
-# far it has been run; interrupted, it resumes.
+# docs/reader.md. Interrupted, it resumes. Never run from end to end: the reader that docs/reader.md tells of had two sittings
+# like these two on an earlier mix of notes, and a third of 320 steps at 3e-4 on this one. The others wait for it.
 tuned() {
     name=$1
     shift

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -58,8 +58,9 @@ def ask(
 
     check_question(index, question, top_k=top_k, method=method, recompute=recompute)
     sampling = None if max_new_tokens is None else Sampling(max_new_tokens=max_new_tokens)
-    how: dict[str, Any] = {"model": model, "embedder": embedder, "dtype": dtype, "device": device}
-    with open_index(index, retriever=retrieve, reranker=rerank, **how) as rag:
+    with open_index(
+        index, model=model, embedder=embedder, dtype=dtype, device=device, retriever=retrieve, reranker=rerank
+    ) as rag:
         if as_json or compare:
             answer = rag.ask(
                 question, top_k=top_k, method=method, recompute=recompute, compare=compare, sampling=sampling

@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -59,8 +59,12 @@ def chat(
 
     check_question(index, None, top_k=top_k, method=method, recompute=recompute)
     sampling = None if max_new_tokens is None else Sampling(max_new_tokens=max_new_tokens)
-    how: dict[str, Any] = {"model": model, "embedder": embedder, "dtype": dtype, "device": device}
-    with _ended(), open_index(index, retriever=retrieve, reranker=rerank, **how) as rag:
+    with (
+        _ended(),
+        open_index(
+            index, model=model, embedder=embedder, dtype=dtype, device=device, retriever=retrieve, reranker=rerank
+        ) as rag,
+    ):
         from ragcache.engine.chat import Message
 
         history: list[Message] = []

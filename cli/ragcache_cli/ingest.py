@@ -88,13 +88,13 @@ def ingest(
 
     from ragcache.errors import InvalidArgument
     from ragcache.index.opening import check_paths
-    from ragcache.retrieve import check_titles
+    from ragcache.retrieve import TITLES, check_choice
 
     check_methods(method)
     for option, value in (("--chunk-tokens", chunk_tokens), ("--titles", titles)):
         if not paths and value is not None:
             raise InvalidArgument(f"{option} splits documents anew; name their PATH too")
-    check_titles(titles or "none")
+    check_choice("titles", titles or TITLES[0], TITLES)
     if paths:
         check_paths(index, paths, exclude=exclude or (), ignore_files=not no_ignore)
     with ExitStack() as stack:

@@ -80,10 +80,9 @@ class Chunking:
         where = about.get(_TITLES, "none")
         if document is None or where in ("none", "both"):  # the same as the model reads
             return row.text
-        text = row.text[len(row.text) - (row.end - row.start) :]
         if where == "text":
-            return text
-        return _TitleLines(self, about, document.source, about.get(MARKS, ())).at(row.start, text) + text
+            return row.body
+        return _TitleLines(self, about, document.source, about.get(MARKS, ())).at(row.start, row.body) + row.body
 
     @property
     def settings(self) -> dict[str, int | str]:

@@ -55,7 +55,7 @@ def chunk_of(row: ChunkRow, document: DocumentRow) -> Chunk:
     """The chunk of a row."""
     source = document.metadata.get(CALLED) or document.source
     marks = marks_within(document.metadata.get(MARKS, ()), row.start, row.end)
-    title = len(row.text) - (row.end - row.start)
+    title = len(row.text) - len(row.body)
     return Chunk(row.id, source, row.text, Segment(row.token_ids, row.text, row.id), marks=marks, title=title)
 
 

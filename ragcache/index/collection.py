@@ -325,7 +325,7 @@ class Collection:
                 self._index.put(source, "", [(text, 0, len(text)) for text in pieces], about)
             else:
                 self._index.remove(source)
-        catalog.purge()
+        catalog.forget_words()
 
     def _row(self, entry: Entry) -> EntryRow:
         chunk = chunk_id(document_id(self._source(entry.document)), entry.words)

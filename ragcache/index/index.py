@@ -99,7 +99,7 @@ class Index:
         self.forgotten = Forgotten(self.catalog, self.store, self._memory.discard)
         with self.writing:
             self.forgotten.delete()  # what a killed process left
-            self.catalog.purge()
+            self.catalog.forget_words()
 
     def close(self) -> None:
         """Close the catalogue."""

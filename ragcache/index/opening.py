@@ -27,6 +27,7 @@ from ragcache.prompt import check_question as check_blank
 from ragcache.retrieve import (
     DEFAULT_EMBEDDER,
     DEFAULT_RETRIEVER,
+    RETRIEVERS,
     TITLES,
     Embedder,
     GivenEmbedder,
@@ -34,8 +35,8 @@ from ragcache.retrieve import (
     Retriever,
     TextEmbedder,
     as_reranker,
+    check_choice,
     check_embedder,
-    check_retriever,
     find_standing,
 )
 from ragcache.retrieve.given import AnyEmbedder, AnySplitter, splitter_name, splitting
@@ -161,7 +162,7 @@ def resolve(
         embedder=_embedder(path, known, embedder),
         system=system,
         splitter=_splitter(path, known, splitter),
-        retriever=check_retriever(retriever or DEFAULT_RETRIEVER),
+        retriever=check_choice("retriever", retriever or DEFAULT_RETRIEVER, RETRIEVERS),
         reranker=as_reranker(reranker),
     )
 

@@ -1,14 +1,15 @@
 """Documents in, vectors out: loading, splitting, embedding and search, each a thin wrap of a library."""
 
 from ragcache.retrieve.boundaries import Layout
+from ragcache.retrieve.choices import check_choice
 from ragcache.retrieve.discover import Found, find
 from ragcache.retrieve.documents import Document, load
 from ragcache.retrieve.embed import DEFAULT_EMBEDDER, Embedder, check_embedder
-from ragcache.retrieve.fusion import DEFAULT_RETRIEVER, Retriever, check_retriever, fuse_ranks
+from ragcache.retrieve.fusion import DEFAULT_RETRIEVER, RETRIEVERS, Retriever, fuse_ranks
 from ragcache.retrieve.given import GivenEmbedder, GivenSplitter, TextEmbedder, TextSplitter
 from ragcache.retrieve.rerank import Reranker, as_reranker
 from ragcache.retrieve.split import EDITION, Limit, Piece, Splitter
-from ragcache.retrieve.titles import TITLE_TEMPLATE, TITLES, Titles, add_title, check_titles, title_line, title_parts
+from ragcache.retrieve.titles import TITLE_TEMPLATE, TITLES, Titles, add_title, title_line, title_parts
 from ragcache.retrieve.vanished import find_standing, gone
 from ragcache.retrieve.vectors import Vectors
 
@@ -16,6 +17,7 @@ __all__ = [
     "DEFAULT_EMBEDDER",
     "DEFAULT_RETRIEVER",
     "EDITION",
+    "RETRIEVERS",
     "TITLES",
     "TITLE_TEMPLATE",
     "Document",
@@ -35,9 +37,8 @@ __all__ = [
     "Vectors",
     "add_title",
     "as_reranker",
+    "check_choice",
     "check_embedder",
-    "check_retriever",
-    "check_titles",
     "find",
     "find_standing",
     "fuse_ranks",

@@ -4,8 +4,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from ragcache.errors import InvalidArgument
-
 Retriever = Literal["dense", "hybrid"]
 """How chunks are found: by their vectors, or by their words too."""
 
@@ -32,17 +30,3 @@ def fuse_ranks(*rankings: Sequence[str]) -> list[str]:
         for rank, name in enumerate(ranking, start=1):
             scores[name] += 1 / (_DAMPING + rank)
     return sorted(scores, key=lambda name: -scores[name])
-
-
-def check_retriever(name: str) -> Retriever:
-    """Return how chunks are found.
-
-    Raises
-    ------
-    InvalidArgument
-        If it is not one of `RETRIEVERS`.
-    """
-    for one in RETRIEVERS:
-        if one == name:
-            return one
-    raise InvalidArgument(f"retriever is {name!r}; choose {' or '.join(RETRIEVERS)}")

@@ -79,10 +79,10 @@ def as_reranker(given: str | Reranker | None) -> Reranker | None:
     InvalidArgument
         If it is neither.
     """
-    if given is None or not isinstance(given, str):
-        if given is not None and not callable(getattr(given, "score", None)):
-            raise InvalidArgument(
-                f"{type(given).__name__} is no reranker: it needs score(question, texts); name a cross-encoder instead"
-            )
-        return given
-    return CrossEncoderReranker(given)
+    if isinstance(given, str):
+        return CrossEncoderReranker(given)
+    if given is not None and not callable(getattr(given, "score", None)):
+        raise InvalidArgument(
+            f"{type(given).__name__} is no reranker: it needs score(question, texts); name a cross-encoder instead"
+        )
+    return given

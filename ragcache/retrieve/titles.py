@@ -24,20 +24,6 @@ _HEADERS = tuple(f"Header {level}" for level in range(1, 7))  # as LangChain's M
 _FILES = ("file_name", "file_path", "source")
 
 
-def check_titles(titles: str) -> Titles:
-    """Return where title lines stand.
-
-    Raises
-    ------
-    InvalidArgument
-        If it is not one of `TITLES`.
-    """
-    for one in TITLES:
-        if one == titles:
-            return one
-    raise InvalidArgument(f"titles is {titles!r}; choose one of {', '.join(TITLES)}")
-
-
 def title_parts(title: str, source: str, heading: str = "") -> list[str]:
     """Return a document's title and the headings above a place in it, outermost first, none twice in a row.
 

@@ -166,12 +166,22 @@ class Catalog(Database):
         return [id for (id,) in self.read(query, " OR ".join(f'"{word}"' for word in words), count)] if words else []
 
     def purge(self) -> None:
-        """Leave nothing of removed text in the file or its log; words of it stay in the full-text index until then."""
-        if self.setting(WORDS_LOST):
-            with self.transaction() as connection:
-                connection.execute("INSERT INTO words (words) VALUES ('optimize')")
-                connection.execute("DELETE FROM settings WHERE name = ?", (WORDS_LOST,))
+        """Leave nothing of removed text in the file or its log."""
+        if not self.forget_words():
+            self.truncate_log()
+
+    def forget_words(self) -> bool:
+        """Take words of removed text out of the full-text index, which keeps them until then; whether there were any.
+
+        The index is written anew, in time proportional to its size, so many removals should come before it.
+        """
+        if not self.setting(WORDS_LOST):
+            return False
+        with self.transaction() as connection:
+            connection.execute("INSERT INTO words (words) VALUES ('optimize')")
+            connection.execute("DELETE FROM settings WHERE name = ?", (WORDS_LOST,))
         self.truncate_log()
+        return True
 
     def edition(self) -> int:
         """Tell how often documents were put or removed, by whomever: another number, other chunks."""

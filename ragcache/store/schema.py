@@ -61,6 +61,11 @@ class ChunkRow:
     def __len__(self) -> int:
         return len(self.token_ids)
 
+    @property
+    def body(self) -> str:
+        """What of the text stands in the document at those offsets: all but a title line in front."""
+        return self.text[len(self.text) - (self.end - self.start) :]
+
 
 @dataclass(frozen=True)
 class EncodingRow:

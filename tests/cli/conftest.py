@@ -2,7 +2,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import byte_tokenizer, tiny_model
 from ragcache_cli.main import app
 from typer.testing import CliRunner, Result
 
@@ -12,15 +11,6 @@ PAGES = {
     "otter.md": "# Otter\n\nOtter is a ferry that crosses the sound every hour from seven in the morning.",
     "mill.html": "<html><title>Mill</title><body><p>The mill grinds rye on Mondays.</p></body></html>",
 }
-
-
-@pytest.fixture(scope="session")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny random Llama on disk, as a user would have a model."""
-    folder = tmp_path_factory.mktemp("llama")
-    tiny_model("llama").save_pretrained(folder)
-    byte_tokenizer().save_pretrained(folder)
-    return folder
 
 
 @pytest.fixture

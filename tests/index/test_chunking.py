@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from conftest import byte_tokenizer, tiny_model
 
 from ragcache import RagCache
 from ragcache.model.decode import Sampling
@@ -40,14 +39,6 @@ class Letters:
 
     def count(self, text: str) -> int:
         return len(text)
-
-
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("llama")
-    tiny_model("llama").save_pretrained(folder)
-    byte_tokenizer().save_pretrained(folder)
-    return folder
 
 
 @pytest.fixture

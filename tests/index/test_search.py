@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import byte_tokenizer, tiny_model
+from conftest import byte_tokenizer
 
 from ragcache import RagCache
 from ragcache.errors import InvalidArgument
@@ -36,14 +36,6 @@ class Longest:
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         self.seen += texts
         return [float(len(text)) for text in texts]
-
-
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("llama")
-    tiny_model("llama").save_pretrained(folder)
-    byte_tokenizer().save_pretrained(folder)
-    return folder
 
 
 @pytest.fixture
@@ -103,7 +95,7 @@ def test_what_is_no_reranker_is_refused(index: Path) -> None:
         found(index, "When?", 1, reranker=Short())
     with pytest.raises(InvalidArgument, match="int is no reranker"):
         found(index, "When?", 1, reranker=3)
-    with pytest.raises(InvalidArgument, match="retriever is 'sparse'"):
+    with pytest.raises(InvalidArgument, match="retriever is 'sparse'; choose one of dense, hybrid"):
         found(index, "When?", 1, retriever="sparse")
 
 

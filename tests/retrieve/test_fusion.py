@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragcache.errors import InvalidArgument
-from ragcache.retrieve import check_retriever, fuse_ranks
+from ragcache.retrieve import fuse_ranks
 
 RANKINGS = st.lists(st.permutations("abcdef").map(lambda all: all[:4]), max_size=4)
 
@@ -22,8 +21,3 @@ def test_the_order_is_that_of_the_sums_of_reciprocal_ranks(rankings: list[Sequen
 
 def test_what_both_rankings_have_comes_before_what_one_has_first() -> None:
     assert fuse_ranks(["a", "b"], ["c", "b"]) == ["b", "a", "c"]
-
-
-def test_another_way_to_find_chunks_is_refused_by_name() -> None:
-    with pytest.raises(InvalidArgument, match="retriever is 'sparse'; choose dense or hybrid"):
-        check_retriever("sparse")
