@@ -8,7 +8,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from ragcache.encode import Encoder
+from ragcache.encode import Encoder, Prefixed
 from ragcache.engine.clock import Clock
 from ragcache.index.chunks import Chunk, Loaded
 from ragcache.index.index import Index
@@ -188,6 +188,10 @@ class ContextLoader:
         return prefix.keys
 
     def _find(self, segment: int, chunk: Chunk, encoder: Encoder, before: tuple[str, ...] | None) -> Loaded:
+        if chunk.origin != "known" and self.index.follows_document(encoder):
+            if chunk.origin == "several":
+                return Loaded(None, "", "several documents of the prompt have its text")
+            encoder = Prefixed()
         found = self.index.load(chunk, encoder, before)
         exact = found.exact and found.kv is not None and found.kv.start == self.prompt.starts[segment]
         size = len(self.prompt.segments[segment])

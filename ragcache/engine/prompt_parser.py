@@ -4,7 +4,6 @@ import re
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 
 from ragcache.engine.chat import Message, contents
 from ragcache.engine.chunk_matcher import PREFIX_CHARS, ChunkMatcher, PartialMatch
@@ -12,6 +11,7 @@ from ragcache.engine.closest import Closest, explained
 from ragcache.engine.parsed_prompt import ChunkPlace, ParsedPrompt
 from ragcache.errors import UnsupportedModel
 from ragcache.index.chunks import Chunk
+from ragcache.index.copies import mark_copies, resolve_copies
 from ragcache.index.index import Index
 from ragcache.prompt import Frame, Segment, Template, check_question
 from ragcache.store import Entries
@@ -107,6 +107,7 @@ class PromptParser:
         template = self._index.template
         said = [self._words(one) for one in ([(prompt,)] if isinstance(prompt, str) else map(contents, prompt))]
         check_question("".join(words.text for words in said), "prompt")
+        self._resolve(said)
         if isinstance(prompt, str):
             spoken: _Parts = list(said[0].parts(template, slice(0, len(prompt))))
             parts: _Parts = [template.beginning, *spoken]
@@ -125,12 +126,16 @@ class PromptParser:
         return (self._missed("\n\n".join(chunk.text for chunk in chunks)),) if uncached else ()
 
     def chunk(self, text: str, name: str | None = None) -> Chunk:
-        """The index's chunk of a text, the one of a name first; else an uncached one."""
+        """The index's chunk of a text, the one that a vector store calls by a name first; else an uncached one."""
         text = text.strip()
-        names = [name, *(entry.chunk for entry in self._entries.named(name))] if name else []
-        named = (chunk for chunk in self._index.chunks(names) if chunk.text.strip() == text)
-        known = (chunk for id in [self._current_matcher().find_exact(text)] if id for chunk in self._index.chunks([id]))
-        return next(chain(named, known), None) or self._index.uncached_chunk(text)
+        entries = [entry.chunk for entry in self._entries.named(name)] if name else []
+        named = (chunk for chunk in self._index.chunks(entries) if chunk.text.strip() == text)
+        if chunk := next(named, None):
+            return chunk
+        alike = [name] if name else []
+        alike += [found] if (found := self._current_matcher().find_exact(text)) else []
+        known = [chunk for chunk in self._index.chunks(alike) if chunk.text.strip() == text]
+        return next(iter(mark_copies(self._index, known[:1])), None) or self._index.uncached_chunk(text)
 
     def _words(self, said: Sequence[str | Chunk]) -> _MessageText:
         text, told = "", list[_Span]()
@@ -154,6 +159,12 @@ class PromptParser:
         for start, chunks in begun:  # from left to right
             spans = _sorted(spans, self._cut(text, start, [one for one in chunks if one not in whole], spans))
         return _MessageText(text, spans, sum(name is None for *_, name in marked), escaped)
+
+    def _resolve(self, said: Sequence[_MessageText]) -> None:
+        """Put the chunk of the document that the prompt has more of in the place of its copies."""
+        chunks = iter(resolve_copies(self._index, [chunk for words in said for *_, chunk in words.spans]))
+        for words in said:
+            words.spans = [(start, end, next(chunks)) for start, end, _ in words.spans]
 
     def _cut(self, text: str, start: int, names: Sequence[str], spans: Sequence[_Span]) -> list[_Span]:
         """The chunk of which most stands at a place, if that is half of it; none where another chunk stands there."""
@@ -188,7 +199,8 @@ class PromptParser:
 
     def _chunks(self, found: Sequence[tuple[int, int, str]]) -> list[_Span]:
         """Chunks in the place of their ids; those that are gone meanwhile are left out."""
-        chunks = {chunk.id: chunk for chunk in self._index.chunks([name for *_, name in found])}
+        known = self._index.chunks([name for *_, name in found])
+        chunks = {chunk.id: chunk for chunk in mark_copies(self._index, known)}
         return [(start, end, chunks[name]) for start, end, name in found if name in chunks]
 
     def _current_matcher(self) -> ChunkMatcher:

@@ -13,6 +13,7 @@ from ragcache.engine.context_loader import SharedContexts
 from ragcache.engine.parsed_prompt import ParsedPrompt
 from ragcache.engine.prompt_parser import PromptParser
 from ragcache.index.chunks import Chunk
+from ragcache.index.copies import note_copies, resolve_copies
 from ragcache.index.index import Index
 from ragcache.index.settings import check_encoding
 from ragcache.method import Method
@@ -184,8 +185,9 @@ class RequestBuilder:
         return [partial(build, *pair) for pair in known]
 
     def resolve_chunks(self, chunks: Sequence[Chunk | str]) -> list[Chunk]:
-        """Chunks as they are; plain text as chunks that were never ingested."""
-        return [self._index.uncached_chunk(chunk) if isinstance(chunk, str) else chunk for chunk in chunks]
+        """Chunks as they are, of their documents; plain text as chunks that were never ingested."""
+        known = [self._index.uncached_chunk(chunk) if isinstance(chunk, str) else chunk for chunk in chunks]
+        return resolve_copies(self._index, known)
 
     def check_encoding(self, method: AnyMethod) -> None:
         """Refuse a method whose encoding the index lacks altogether, as `Engine.check_encoding`."""
@@ -198,7 +200,12 @@ class RequestBuilder:
         ratio = row.budget(options.recompute)
         if options.check and any(chunk.source for chunk in chunks):  # of others there is no KV anyway
             self.check_encoding(row)
-        said = (*notes, *filter(None, [self._index.reader.refused]), *self.parser.notes(frame, chunks))
+        said = (
+            *notes,
+            *filter(None, [self._index.reader.refused]),
+            *self.parser.notes(frame, chunks),
+            *note_copies(chunks),
+        )
         clock, sampling = options.clock or Clock(self._index.reader.device), options.sampling or Sampling()
         return Request(
             question, tuple(chunks), frame, row, ratio, sampling, clock, options.drafts, said, options.shared

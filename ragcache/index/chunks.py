@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
+from typing import Literal
 
 from ragcache.model.buffer import ChunkKV
 from ragcache.prompt import Segment
@@ -12,11 +13,17 @@ _NAMELESS = "loose-"  # stands in catalogues: never to be changed
 MARKS = "marks"  # in a document's metadata: where its pages and headings begin, as lists of `Mark`'s fields
 
 
+#: Whether it is known which document a chunk is meant to be of: its text may stand in several. None of those is in the
+#: prompt where it is unknown.
+Origin = Literal["known", "unknown", "several"]
+
+
 @dataclass(frozen=True)
 class Chunk:
     """A chunk as an answer uses it: where it comes from, its tokens, and how similar it is to the question.
 
-    The first `title` characters of its text are a title line, and stand elsewhere in the document.
+    The first `title` characters of its text are a title line, and stand elsewhere in the document. Whether another
+    document may be meant, which has its text too, is its `origin`: see `ragcache.index.copies`.
     """
 
     id: str
@@ -26,6 +33,7 @@ class Chunk:
     score: float | None = None
     marks: tuple[Mark, ...] = ()
     title: int = 0
+    origin: Origin = "known"
 
     @property
     def body(self) -> str:

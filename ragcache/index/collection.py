@@ -24,7 +24,7 @@ from uuid import UUID
 from ragcache.index.chunks import chunk_id, document_id, text_id
 from ragcache.index.index import Index
 from ragcache.report import IngestReport
-from ragcache.store import CALLED, COLLECTION, PART, Entries, EntryRow
+from ragcache.store import CALLED, COLLECTION, PART, Access, Entries, EntryRow, join_access, parse_access
 
 #: Metadata that tells what a chunk is a piece of, and where it stands in it, as loaders and splitters leave it.
 _DOCUMENTS, _PLACES = ("ref_doc_id", "source"), ("page", "start_index", "start_char_idx")
@@ -49,6 +49,8 @@ class Entry:
         Where it stands in there, compared with the others; the order of arrival decides between equals.
     title : str
         What to call the document in front of people.
+    access : frozenset of str or None
+        Who may read it; None for everybody. Its KV is made only behind what all of them may read.
     """
 
     name: str
@@ -56,19 +58,21 @@ class Entry:
     document: str
     place: tuple[int, ...] = ()
     title: str = ""
+    access: Access = None
 
     @classmethod
     def of(cls, name: str, text: str, metadata: Mapping[str, Any] | None) -> Self:
         """An entry whose document and place stand in its metadata, as frameworks leave them.
 
-        Without a document it is one of its own, the same one whenever it comes again.
+        Without a document it is one of its own, the same one whenever it comes again. `access` names those who may
+        read it, see `parse_access`.
         """
         said = {key: str(value) for key, value in (metadata or {}).items() if isinstance(value, str | int)}
         about = {key: value for key, value in said.items() if value not in ("", "None")}
         document = next((about[key] for key in _DOCUMENTS if key in about), text_id(text.strip()))
         title = next((about[key] for key in _TITLES if key in about), document)
         place = tuple(int(about[key]) if _NUMBER.fullmatch(about.get(key, "")) else 0 for key in _PLACES)
-        return cls(name, text, document, place, title)
+        return cls(name, text, document, place, title, parse_access((metadata or {}).get("access")))
 
     @property
     def words(self) -> str:
@@ -179,10 +183,12 @@ class Collection:
         )  # fmt: skip
 
     def changed(self, entries: Sequence[Entry]) -> list[str]:
-        """Names among these that stand for another text so far."""
-        chunks = {_uniform(entry.name): self._row(entry).chunk if entry.words else "" for entry in entries}
+        """Names among these that stand for another text so far, or for one that others may read."""
+        said = {
+            _uniform(entry.name): (self._row(entry).chunk if entry.words else "", entry.access) for entry in entries
+        }
         rows = self._find([entry.name for entry in entries])
-        return [row.name for row in rows if row.chunk != chunks[_uniform(row.name)]]
+        return [row.name for row in rows if (row.chunk, row.access) != said[_uniform(row.name)]]
 
     def discard(self, names: Sequence[str]) -> None:
         """Remove entries, and the KV of what no other entry is; unknown names are passed over.
@@ -311,25 +317,29 @@ class Collection:
         catalog = self._index.catalog
         for document in dict.fromkeys(row.document for row in touched):
             rows = [row for row in self._entries.of(self.name, document) if row.name not in without]
-            chunks = list(dict.fromkeys(row.chunk for row in rows))
+            labels: dict[str, list[Access]] = {}
+            for row in rows:
+                labels.setdefault(row.chunk, []).append(row.access)
+            chunks = {chunk: join_access(of) for chunk, of in labels.items()}
             source = self._source(document)
             before = catalog.chunks_of(document_id(source))
-            if chunks == [row.id for row in before]:
+            if [*chunks.items()] == [(row.id, row.access) for row in before]:
                 continue
             self._forget([row.id for row in before if row.id not in chunks])
             known = {row.id: row.text for row in before} | dict(texts or {})
-            pieces = [known[chunk] for chunk in chunks if chunk in known]
+            pieces = {chunk: known[chunk] for chunk in chunks if chunk in known}
             if pieces:
                 title = (titles or {}).get(document) or self._title(source) or document
                 about = {COLLECTION: self.name, CALLED: title}
-                self._index.put(source, "", [(text, 0, len(text)) for text in pieces], about)
+                access = [chunks[chunk] for chunk in pieces]
+                self._index.put(source, "", [(text, 0, len(text)) for text in pieces.values()], about, access)
             else:
                 self._index.remove(source)
         catalog.forget_words()
 
     def _row(self, entry: Entry) -> EntryRow:
         chunk = chunk_id(document_id(self._source(entry.document)), entry.words)
-        return EntryRow(self.name, entry.name, entry.document, entry.place, chunk)
+        return EntryRow(self.name, entry.name, entry.document, entry.place, chunk, entry.access)
 
     def _title(self, source: str) -> str:
         """What the document is called already."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ragcache.encode.protocol import Encoder, LeftContext
 from ragcache.errors import InvalidArgument
 from ragcache.prompt import Segment
-from ragcache.store import Catalog
+from ragcache.store import Catalog, ChunkRow, may_precede
 
 if TYPE_CHECKING:
     from ragcache.model.buffer import ChunkKV
@@ -27,7 +27,7 @@ class Order:
     Parameters
     ----------
     segments : sequence of Segment
-        All of its chunks.
+        All of its chunks that may stand before each other.
     """
 
     def __init__(self, segments: Sequence[Segment]) -> None:
@@ -44,7 +44,8 @@ class Order:
 class IndexEncodingContext:
     """`ragcache.encode.EncodingContext` for one encoder at work.
 
-    A document is read when the first of its chunks asks what stands before it, and let go with the last. What was
+    A document is read when the first of its chunks asks what stands before it, and let go with the last. Before a chunk
+    stands only what all may read who may read the chunk itself. What was
     loaded is kept at hand as long as it is used, which `turn` decides: neighbouring chunks share most of their left
     context.
 
@@ -70,7 +71,7 @@ class IndexEncodingContext:
     part: Callable[[str, str], LeftContext | None]
     alike: Callable[[str, int], Sequence[str]] | None
     room: int
-    _places: dict[str, tuple[Order, int]] = field(default_factory=dict)  # a chunk's document, its place there
+    _places: dict[str, tuple[Order, int, list[str]]] = field(default_factory=dict)  # place in its document; all there
     _used: dict[tuple[str, str], LeftContext] = field(default_factory=dict)  # since the last turn
     _known: dict[tuple[str, str], LeftContext] = field(default_factory=dict)  # in the turn before
 
@@ -95,10 +96,10 @@ class IndexEncodingContext:
         if chunk not in self._places:
             self._note()
             self._read(chunk)
-        order, place = self._places.get(chunk, (Order(()), 0))
-        if place + 1 == len(order.segments):
-            for one in order.segments:
-                self._places.pop(one.chunk or "", None)
+        order, place, names = self._places.get(chunk, (Order(()), 0, [chunk]))
+        if chunk == names[-1]:
+            for name in names:
+                self._places.pop(name, None)
         return order.before(place, self.room) if place else ()
 
     def load(self, chunk: str, recipe: str) -> LeftContext | None:
@@ -121,8 +122,12 @@ class IndexEncodingContext:
         """Find a chunk's place in its document, and those of the others there."""
         row = self.catalog.chunk(chunk)
         own = self.catalog.chunks_of(row.document) if row else []
-        order = Order([Segment(one.token_ids, one.text, one.id) for one in own])
-        self._places |= {one.id: (order, place) for place, one in enumerate(own)}
+        names = [one.id for one in own]
+        for alike in _grouped(own):
+            [access] = {one.access for one in alike.values()}
+            readable = [one for one in own if one.id in alike or may_precede(one.access, access)]
+            order = Order([Segment(one.token_ids, one.text, one.id) for one in readable])
+            self._places |= {one.id: (order, place, names) for place, one in enumerate(readable) if one.id in alike}
 
     def _note(self) -> None:
         """Before anything is stored that a change of the document must make forgotten."""
@@ -131,7 +136,14 @@ class IndexEncodingContext:
             self.catalog.set_setting(STRUCTURAL, [*noted, self.recipe])
 
 
-def displaced(catalog: Catalog, document: str, names: Sequence[str]) -> dict[str, list[str]]:
+def _grouped(rows: Sequence[ChunkRow]) -> list[dict[str, ChunkRow]]:
+    """Chunks by id, those together that may stand before each other and behind the same ones."""
+    labels = {row.access for row in rows}
+    groups = [{row.id: row for row in rows if row.access == label} for label in labels if may_precede(label, label)]
+    return groups + [{row.id: row} for row in rows if not may_precede(row.access, row.access)]
+
+
+def displaced(catalog: Catalog, document: str, rows: Sequence[ChunkRow]) -> dict[str, list[str]]:
     """What no longer holds once a document is replaced.
 
     Parameters
@@ -140,8 +152,8 @@ def displaced(catalog: Catalog, document: str, names: Sequence[str]) -> dict[str
         With the document as it was.
     document : str
         Its id.
-    names : sequence of str
-        Ids of its chunks to come, in reading order.
+    rows : sequence of ChunkRow
+        Its chunks to come, in reading order.
 
     Returns
     -------
@@ -149,9 +161,11 @@ def displaced(catalog: Catalog, document: str, names: Sequence[str]) -> dict[str
         Per recipe that depends on it, the chunks that stay and will have something else before them.
     """
     structural = catalog.setting(STRUCTURAL, [])
-    old = [row.id for row in catalog.chunks_of(document)] if structural else []
-    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, names, strict=False)))
-    moved = sorted(set(old[same:]) & set(names))
+    old, new = (
+        [(row.id, row.access) for row in of] for of in (catalog.chunks_of(document) if structural else [], rows)
+    )
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
+    moved = sorted({name for name, _ in old[same:]} & {name for name, _ in new})
     return dict.fromkeys(structural, moved) if moved else {}
 
 

@@ -16,13 +16,14 @@ from ragcache.errors import CorruptBlob, InvalidArgument, ingest
 from ragcache.index.binding import bind_model, bind_template
 from ragcache.index.chunks import Chunk, Loaded, chunk_id, chunk_of, document_id, text_id
 from ragcache.index.encoding_batches import batches, capacity
-from ragcache.index.encoding_context import IndexEncodingContext, displaced, lacking_extras
+from ragcache.index.encoding_context import STRUCTURAL, IndexEncodingContext, displaced, lacking_extras
 from ragcache.index.stored_kv import StoredKV
 from ragcache.model.buffer import ChunkKV
 from ragcache.model.reader import Reader
 from ragcache.prompt import Segment
 from ragcache.store import (
     PREFIX,
+    Access,
     Catalog,
     ChunkRow,
     Codec,
@@ -118,7 +119,12 @@ class Index:
     # -- documents and chunks
 
     def put(
-        self, source: str, digest: str, pieces: Sequence[tuple[str, int, int]], metadata: Mapping[str, Any]
+        self,
+        source: str,
+        digest: str,
+        pieces: Sequence[tuple[str, int, int]],
+        metadata: Mapping[str, Any],
+        access: Sequence[Access] = (),
     ) -> None:
         """Put a document in the place of what the index had from that source.
 
@@ -132,15 +138,18 @@ class Index:
             Text and character offsets of each chunk, in reading order.
         metadata : mapping
             Whatever JSON can hold.
+        access : sequence of Access
+            Who may read each chunk; everybody, where nothing is said.
         """
         document = document_id(source)
         seen = Counter[str]()
         rows = []
-        for ordinal, (text, start, end) in enumerate(pieces):
+        labels = [*access, *[None] * (len(pieces) - len(access))]
+        for ordinal, ((text, start, end), label) in enumerate(zip(pieces, labels, strict=True)):
             # By content, so that a chunk keeps its KV when text is put before it; equal texts are numbered.
             name = chunk_id(document, text, seen[text])
             seen[text] += 1
-            rows.append(ChunkRow(name, document, ordinal, text, self._ids(text), start, end))
+            rows.append(ChunkRow(name, document, ordinal, text, self._ids(text), start, end, label))
         with self.writing:
             self._put(DocumentRow(document, source, digest, dict(metadata)), rows)
 
@@ -281,6 +290,10 @@ class Index:
                 return replace(found, reason=f"{found.reason}; {reason}") if reason else found
         return Loaded(None, "", reason or f"no {encoder.recipe} KV was made for it")
 
+    def follows_document(self, encoder: Encoder) -> bool:
+        """Whether an encoder makes a chunk's KV behind what stands before it in its document."""
+        return encoder.recipe in self.catalog.setting(STRUCTURAL, [])
+
     # -- inside
 
     def _enter(self, rows: Sequence[EncodingRow]) -> None:
@@ -314,7 +327,7 @@ class Index:
 
     def _put(self, document: DocumentRow, rows: Sequence[ChunkRow]) -> None:
         """Replace a document; what depends on where a chunk stands in it goes if that changes, the rest stays."""
-        moved = displaced(self.catalog, document.id, [row.id for row in rows])
+        moved = displaced(self.catalog, document.id, rows)
         replaced = self.catalog.document_by_source(document.source)
         self.catalog.put_document(document, rows, anew=moved)
         self.forgotten.delete()

@@ -7,13 +7,14 @@ from numpy.typing import NDArray
 
 from ragcache.index.index import Index
 from ragcache.retrieve import Vectors
+from ragcache.store import Access, may_precede
 
 _BLOCK = 1024  # rows per matrix product: 8 bytes x 1024 x chunks of scores at a time
 _DECIMALS = 6  # what fp32 storage keeps: equal texts that were embedded in different batches tie
 
 
 def find_neighbours(
-    embeddings: NDArray[np.float32], keys: Sequence[str], texts: Sequence[str], n: int
+    embeddings: NDArray[np.float32], keys: Sequence[str], texts: Sequence[str], n: int, access: Sequence[Access] = ()
 ) -> list[list[int]]:
     """Find the `n` most similar other chunks of every chunk, by exact search.
 
@@ -29,6 +30,8 @@ def find_neighbours(
         The chunks' texts; a chunk is never its own neighbour, nor is one with an equal text.
     n : int
         Neighbours per chunk.
+    access : sequence of Access
+        Who may read each chunk; everybody, if empty. A chunk's neighbours may be read by all who may read it.
 
     Returns
     -------
@@ -41,11 +44,15 @@ def find_neighbours(
     sorted_by_key = np.asarray(embeddings, dtype=np.float64)[order]
     numbers = {text: number for number, text in enumerate(texts)}
     group = np.array([numbers[text] for text in texts])[order]  # (chunks,); equal texts, equal number
+    labels = list(dict.fromkeys(access)) or [None]
+    label = np.array([labels.index(one) for one in access or [None] * len(keys)])[order]  # (chunks,)
+    readable = np.array([[may_precede(other, own) for other in labels] for own in labels])  # (labels, labels)
     found: list[list[int]] = [[] for _ in keys]
     for start in range(0, len(keys), _BLOCK):
         rows = slice(start, start + _BLOCK)
         scores = np.round(sorted_by_key[rows] @ sorted_by_key.T, _DECIMALS)  # (block, chunks)
         scores[group[rows, None] == group[None, :]] = -np.inf
+        scores[~readable[label[rows]][:, label]] = -np.inf
         for row, best in zip(order[rows], _top(scores, n), strict=True):
             found[row] = order[best].tolist()
     return found
@@ -69,7 +76,8 @@ class SimilarChunks:
     def _search(self, count: int) -> None:
         chunks = self._index.catalog.all_chunks()
         names = [chunk.id for chunk in chunks]
-        found = find_neighbours(self._vectors.embeddings(names), names, [chunk.text for chunk in chunks], count)
+        texts, access = [chunk.text for chunk in chunks], [chunk.access for chunk in chunks]
+        found = find_neighbours(self._vectors.embeddings(names), names, texts, count, access)
         self._found = {name: [names[i] for i in row] for name, row in zip(names, found, strict=True)}
         self._count = count
 

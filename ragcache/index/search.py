@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from ragcache.errors import InvalidArgument
 from ragcache.index.chunks import Chunk
+from ragcache.index.copies import mark_copies
 from ragcache.index.index import Index
 from ragcache.retrieve import Reranker, Retriever, Vectors, fuse_ranks
 from ragcache.retrieve.given import AnyEmbedder
@@ -50,7 +51,7 @@ class Search:
             for chunk in self.index.chunks(names):
                 distinct.setdefault(chunk.text.strip(), replace(chunk, score=similar.get(chunk.id)))
             if len(distinct) >= count or wanted >= total:
-                return self._rerank(question, list(distinct.values()))[:count]
+                return mark_copies(self.index, self._rerank(question, list(distinct.values()))[:count])
             wanted *= 2
 
     def _rerank(self, question: str, chunks: Sequence[Chunk]) -> list[Chunk]:

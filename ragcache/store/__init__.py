@@ -1,5 +1,6 @@
 """KV at rest; knows no model."""
 
+from ragcache.store.access import Access, join_access, may_precede, parse_access
 from ragcache.store.blob import Blob, pack, unpack
 from ragcache.store.catalog import Catalog
 from ragcache.store.codec import Codec, Int8, Raw
@@ -15,6 +16,7 @@ __all__ = [
     "COLLECTION",
     "PART",
     "PREFIX",
+    "Access",
     "Blob",
     "Catalog",
     "ChunkRow",
@@ -29,9 +31,12 @@ __all__ = [
     "MemoryTier",
     "Raw",
     "is_key",
+    "join_access",
     "kv_key",
     "load_or_create_secret",
     "locks_of",
+    "may_precede",
     "pack",
+    "parse_access",
     "unpack",
 ]

@@ -14,11 +14,12 @@ from typing import Any
 
 from ragcache.errors import InvalidArgument
 from ragcache.store.database import Database
-from ragcache.store.forgotten import LISTED, MADE_WITH, drop_recipe, forget_unreferenced, keys_of, lose, recall
+from ragcache.store.forgotten import LISTED, MADE_WITH, drop_recipe, forget, forget_unreferenced, keys_of, lose, recall
 from ragcache.store.schema import (
     CHUNK,
     DOCUMENT,
     ENCODING,
+    TEXT_DIGEST,
     WORDS_LOST,
     ChunkRow,
     DocumentRow,
@@ -58,7 +59,8 @@ class Catalog(Database):
     ) -> list[str]:
         """Put a document and all its chunks in the place of what the index had under its id or source.
 
-        A chunk that comes back with the same id and tokens keeps its encodings.
+        A chunk that comes back with the same id and tokens keeps its encodings, unless others may read it than before:
+        those, and whatever was made with them, are forgotten even where an equal text has them too.
 
         Parameters
         ----------
@@ -84,6 +86,7 @@ class Catalog(Database):
         same = "document IN (SELECT id FROM documents WHERE id = ? OR source = ?)"
         with self.transaction() as connection:
             keys = keys_of(connection, same, document.id, document.source)
+            relabelled = self._keys_of_relabelled(connection, chunks)
             connection.execute("DELETE FROM documents WHERE source = ? AND id != ?", (document.source, document.id))
             connection.execute(
                 f"INSERT INTO documents ({DOCUMENT}, added) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
@@ -96,7 +99,7 @@ class Catalog(Database):
                 named = f"recipe = ? AND chunk IN {LISTED}"
                 connection.execute(f"DELETE FROM encodings WHERE {named}", (recipe, json.dumps(list(ids))))
             connection.execute(_NEXT_EDITION)
-            return forget_unreferenced(connection, keys)
+            return forget(connection, relabelled) + forget_unreferenced(connection, set(keys) - set(relabelled))
 
     def remove_document(self, *ids: str) -> list[str]:
         """Remove documents with their chunks and their encodings, and all that was made with those.
@@ -137,6 +140,13 @@ class Catalog(Database):
     def chunks_of(self, document: str) -> list[ChunkRow]:
         """List a document's chunks in reading order."""
         return self._chunks("WHERE document = ? ORDER BY ordinal", document)
+
+    def copies(self, ids: Sequence[str]) -> dict[str, list[ChunkRow]]:
+        """Find the documents that have the text of one of these chunks: the first such chunk of each, if of several."""
+        texts = self.read(f"SELECT id, text FROM chunks WHERE id IN {LISTED}", json.dumps(list(ids)))
+        alike = f"WHERE {TEXT_DIGEST} = {TEXT_DIGEST.replace('id', '?')} AND text = ? ORDER BY document, ordinal DESC"
+        found = {id: {row.document: row for row in self._chunks(alike, id, text)} for id, text in texts}
+        return {id: list(rows.values()) for id, rows in found.items() if len(rows) > 1}
 
     def all_chunks(self) -> list[ChunkRow]:
         """List every chunk, by document and in reading order."""
@@ -304,19 +314,26 @@ class Catalog(Database):
         )
         recall(connection, [row.key for row in rows])
 
+    def _keys_of_relabelled(self, connection: sqlite3.Connection, chunks: Sequence[ChunkRow]) -> list[str]:
+        """Keys of the KV of chunks that others may read from now on."""
+        before = {row.id: row.access for row in self.chunks([chunk.id for chunk in chunks])}
+        changed = [chunk.id for chunk in chunks if before.get(chunk.id, chunk.access) != chunk.access]
+        return keys_of(connection, f"id IN {LISTED}", json.dumps(changed)) if changed else []
+
     def _replace_chunks(self, document: str, values: Sequence[tuple[Any, ...]]) -> None:
-        before = dict(self.read("SELECT id, token_ids FROM chunks WHERE document = ?", document))
-        kept = [row for row in values if before.get(row[0]) == row[4]]
-        new = [row for row in values if before.get(row[0]) != row[4]]
+        read = self.read("SELECT id, token_ids, access FROM chunks WHERE document = ?", document)
+        before = {id: same for id, *same in read}
+        kept = [row for row in values if before.get(row[0]) == [row[4], row[7]]]
+        new = [row for row in values if before.get(row[0]) != [row[4], row[7]]]
         self._connection.execute(
             f"DELETE FROM chunks WHERE document = ? AND id NOT IN {LISTED}",
             (document, json.dumps([row[0] for row in kept])),
         )
         self._connection.executemany(
             'UPDATE chunks SET ordinal = ?, text = ?, "start" = ?, "end" = ? WHERE id = ?',
-            [(ordinal, text, start, end, id) for id, _, ordinal, text, _, start, end in kept],
+            [(ordinal, text, start, end, id) for id, _, ordinal, text, _, start, end, _ in kept],
         )
-        self._connection.executemany(f"INSERT INTO chunks ({CHUNK}) VALUES (?, ?, ?, ?, ?, ?, ?)", new)
+        self._connection.executemany(f"INSERT INTO chunks ({CHUNK}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", new)
 
     def _documents(self, clause: str, *parameters: Any) -> list[DocumentRow]:
         return self._rows(document_row, f"SELECT {DOCUMENT} FROM documents {clause}", *parameters)

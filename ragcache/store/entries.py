@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from itertools import starmap
 from typing import Any
 
+from ragcache.store.access import Access
 from ragcache.store.catalog import Catalog
 from ragcache.store.forgotten import LISTED
+from ragcache.store.schema import access_value, read_access
 
-_ENTRY = "collection, name, document, place, chunk"
+_ENTRY = "collection, name, document, place, chunk, access"
 #: In an entry's document: behind the document's name, if the entry is a part of it that stands alone.
 PART = "\x1f"
 
@@ -30,6 +32,8 @@ class EntryRow:
         Where the chunk stands in its document; compared with the document's others.
     chunk : str
         The chunk's id here; several names may share one.
+    access : frozenset of str or None
+        Who may read it; None for everybody.
     """
 
     collection: str
@@ -37,6 +41,7 @@ class EntryRow:
     document: str
     place: tuple[int, ...]
     chunk: str
+    access: Access = None
 
 
 class Entries:
@@ -53,11 +58,15 @@ class Entries:
 
     def put(self, rows: Sequence[EntryRow]) -> None:
         """Record names; a known one is replaced, and keeps its turn among those of the same place."""
-        values = [(row.collection, row.name, row.document, json.dumps(row.place), row.chunk) for row in rows]
+        values = [
+            (row.collection, row.name, row.document, json.dumps(row.place), row.chunk, access_value(row.access))
+            for row in rows
+        ]
         with self._catalog.transaction() as connection:
             connection.executemany(
-                f"INSERT INTO entries ({_ENTRY}) VALUES (?, ?, ?, ?, ?) ON CONFLICT (collection, name) DO UPDATE SET "
-                "document = excluded.document, place = excluded.place, chunk = excluded.chunk",
+                f"INSERT INTO entries ({_ENTRY}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (collection, name) DO UPDATE "
+                "SET document = excluded.document, place = excluded.place, chunk = excluded.chunk, "
+                "access = excluded.access",
                 values,
             )
 
@@ -103,5 +112,5 @@ class Entries:
         return list(starmap(_entry, found))
 
 
-def _entry(collection: str, name: str, document: str, place: str, chunk: str) -> EntryRow:
-    return EntryRow(collection, name, document, tuple(json.loads(place)), chunk)
+def _entry(collection: str, name: str, document: str, place: str, chunk: str, access: str | None) -> EntryRow:
+    return EntryRow(collection, name, document, tuple(json.loads(place)), chunk, read_access(access))

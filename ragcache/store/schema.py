@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ragcache.store.access import Access
+
 
 @dataclass(frozen=True)
 class DocumentRow:
@@ -48,6 +50,8 @@ class ChunkRow:
         The text in the reader's tokens.
     start, end : int
         Character offsets in the document's text, `end` exclusive.
+    access : frozenset of str or None
+        Who may read it; None for everybody.
     """
 
     id: str
@@ -57,6 +61,7 @@ class ChunkRow:
     token_ids: tuple[int, ...]
     start: int
     end: int
+    access: Access = None
 
     def __len__(self) -> int:
         return len(self.token_ids)
@@ -98,6 +103,9 @@ class EncodingRow:
     created: float
     used: float
 
+
+TEXT_DIGEST = "substr(id, 18, 12)"
+"""Where `ragcache.index.chunks.chunk_id` puts the digest of a text: behind 16 characters of document and a dash."""
 
 WORDS_LOST = "words_lost"
 """A setting: the full-text index may still hold words of chunks that are gone."""
@@ -174,14 +182,25 @@ def m004_words(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-MIGRATIONS = [m001_documents_chunks_encodings, m002_entries, m003_forgotten, m004_words]
+def m005_access(connection: sqlite3.Connection) -> None:
+    """Add the labels of chunks and of other stores' names for them; none is for everybody."""
+    for table in ("chunks", "entries"):
+        connection.execute(f"ALTER TABLE {table} ADD COLUMN access TEXT")
+
+
+def m006_copies(connection: sqlite3.Connection) -> None:
+    """Let equal texts of several documents be found: an id holds a digest of its chunk's text."""
+    connection.execute(f"CREATE INDEX chunks_by_text ON chunks ({TEXT_DIGEST})")
+
+
+MIGRATIONS = [m001_documents_chunks_encodings, m002_entries, m003_forgotten, m004_words, m005_access, m006_copies]
 """Run once each, in order; a file that names one which is not listed here was made by a newer version."""
 
 CALLED = "called"  # in a document's metadata: what to call it in place of its source
 COLLECTION = "collection"  # in a document's metadata: the vector store that it comes from
 
 DOCUMENT = "id, source, digest, metadata"
-CHUNK = 'id, document, ordinal, text, token_ids, "start", "end"'
+CHUNK = 'id, document, ordinal, text, token_ids, "start", "end", access'
 ENCODING = 'chunk, recipe, key, "left", nbytes, kind, created, used'
 
 
@@ -198,12 +217,25 @@ def document_row(id: str, source: str, digest: str, metadata: str) -> DocumentRo
 def chunk_values(row: ChunkRow) -> tuple[Any, ...]:
     """Spell a row in the order of `CHUNK`."""
     ids = np.asarray(row.token_ids, dtype="<i4").tobytes()
-    return (row.id, row.document, row.ordinal, row.text, ids, row.start, row.end)
+    return (row.id, row.document, row.ordinal, row.text, ids, row.start, row.end, access_value(row.access))
 
 
-def chunk_row(id: str, document: str, ordinal: int, text: str, ids: bytes, start: int, end: int) -> ChunkRow:
+def chunk_row(
+    id: str, document: str, ordinal: int, text: str, ids: bytes, start: int, end: int, access: str | None
+) -> ChunkRow:
     """Read what `chunk_values` wrote."""
-    return ChunkRow(id, document, ordinal, text, tuple(np.frombuffer(ids, "<i4").tolist()), start, end)
+    token_ids = tuple(np.frombuffer(ids, "<i4").tolist())
+    return ChunkRow(id, document, ordinal, text, token_ids, start, end, read_access(access))
+
+
+def access_value(access: Access) -> str | None:
+    """Spell a label; equal ones alike."""
+    return None if access is None else json.dumps(sorted(access))
+
+
+def read_access(value: str | None) -> Access:
+    """Read what `access_value` wrote."""
+    return None if value is None else frozenset(json.loads(value))
 
 
 def encoding_values(row: EncodingRow) -> tuple[Any, ...]:

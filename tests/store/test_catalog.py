@@ -443,10 +443,15 @@ def test_any_question_may_be_searched_for(catalog, question):
 def test_a_catalogue_without_words_gets_them(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("ragcache.store.database.MIGRATIONS", schema_module.MIGRATIONS[:3])
-        older = Catalog(tmp_path / "catalog.sqlite")
-        fill(older, "a", "b")
-        older.close()
+        Catalog(tmp_path / "catalog.sqlite").close()
+    older = sqlite3.connect(tmp_path / "catalog.sqlite")
+    for name in ("a", "b"):
+        older.execute("INSERT INTO documents VALUES (?, ?, '', '{}', 0)", (name, name))
+        older.execute("INSERT INTO chunks VALUES (?, ?, 0, 'a text', x'01000000', 0, 6)", (f"{name}0", name))
+    older.commit()
+    older.close()
     catalog = Catalog(tmp_path / "catalog.sqlite")
+    assert [row.access for row in catalog.all_chunks()] == [None, None]
     fill(catalog, "c")
     assert catalog.search_words("text", 5) == ["a0", "b0", "c0"]
     catalog.close()

@@ -189,6 +189,30 @@ def _choice(words: tuple[str, ...]) -> Make:
     return lambda rng: rng.choice(words)
 
 
+_BEFORE = tuple(word for word in w.ADJECTIVES if word[0] not in "aeiou")
+
+
+def _phrase(words: tuple[str, ...]) -> Make:
+    """A word alone, or with others that belong to the answer: a reader of single words leaves them out."""
+
+    def make(rng: Random) -> str:
+        word, draw = rng.choice(words), rng.random()
+        if draw < 0.5:
+            return word
+        if draw < 0.8:
+            return f"{rng.choice(_BEFORE)} {word}"
+        if draw < 0.9:
+            return f"{word} and {rng.choice([other for other in words if other != word])}"
+        return f"{word} from the {rng.choice(w.NOUNS)}"
+
+    return make
+
+
+def _days(rng: Random) -> str:
+    day, part = rng.choice(w.WEEKDAYS), rng.choice(("mornings", "afternoons", "evenings", "nights"))
+    return rng.choice((day, day, f"{day} {part}", f"{day} {part}", f"every second {day}", f"{day} at {_time(rng)}"))
+
+
 _LENGTH = _measure(2, 900, "metres, meters, m, feet, centimetres, ft")
 #: Kinds whose values are drawn from closed vocabularies or made of digits; shared by training and evaluation.
 VALUES: dict[str, Make] = {
@@ -222,44 +246,44 @@ VALUES: dict[str, Make] = {
     "size": _measure(2, 900, "gigabytes, GB, megabytes, MB, terabytes, TB"),
     "dose": _measure(5, 500, "milligrams, mg, drops, tablets, millilitres", 0.1),
     "frequency": _measure(2, 900, "MHz, GHz, kHz, megahertz"),
-    "material": _choice(w.MATERIALS),
-    "colour": _choice(w.COLOURS),
+    "material": _phrase(w.MATERIALS),
+    "colour": _phrase(w.COLOURS),
     "room": _choice(w.ROOMS),
-    "role": _choice(w.ROLES),
+    "role": _phrase(w.ROLES),
     "nation": _choice(w.COUNTRIES),
     "tongue": _choice(w.TONGUES),
-    "animal": _choice(w.ANIMALS),
-    "food": _choice(w.FOODS),
-    "instrument": _choice(w.INSTRUMENTS),
-    "weekday": _choice(w.WEEKDAYS),
+    "animal": _phrase(w.ANIMALS),
+    "food": _phrase(w.FOODS),
+    "instrument": _phrase(w.INSTRUMENTS),
+    "weekday": _days,
     "month": _choice(w.MONTHS),
     "sport": _choice(w.SPORTS),
-    "genre": _choice(w.GENRES),
-    "style": _choice(w.STYLES),
-    "subject": _choice(w.SUBJECTS),
-    "noun": _choice(tuple(noun for noun in w.NOUNS if noun[0] not in "aeiou")),
+    "genre": _phrase(w.GENRES),
+    "style": _phrase(w.STYLES),
+    "subject": _phrase(w.SUBJECTS),
+    "noun": _phrase(tuple(noun for noun in w.NOUNS if noun[0] not in "aeiou")),
     "status": _choice(
         tuple("open closed pending approved rejected paused active expired archived cancelled overdue draft".split())
     ),
     "priority": _choice(tuple("low medium high urgent critical minor normal".split())),
     "season": _choice(tuple("spring summer autumn winter".split())),
-    "crop": _choice(
+    "crop": _phrase(
         tuple(
             "wheat barley rye oats maize rice potatoes beet hops tea coffee cotton flax tobacco sugarcane soy".split()
         )
     ),
-    "ore": _choice(
+    "ore": _phrase(
         tuple(
             "coal copper gold silver tin zinc iron lead nickel salt slate uranium lithium cobalt gypsum marble".split()
         )
     ),
-    "habitat": _choice(
+    "habitat": _phrase(
         tuple("marshland rainforest tundra grassland woodland mangroves reefs heathland deserts caves rivers".split())
     ),
-    "diet": _choice(
+    "diet": _phrase(
         tuple("insects seeds fish berries leaves nectar roots worms plankton mice fruit moss algae bark eggs".split())
     ),
-    "illness": _choice(
+    "illness": _phrase(
         tuple("asthma migraine gout malaria insomnia eczema arthritis hay-fever bronchitis anaemia measles flu".split())
     ),
 }

@@ -1,0 +1,63 @@
+"""Copies: a text that stands in several documents, and whose KV is to be used for it.
+
+KV that was made behind a document follows that document. Of a text that several have, that of the one is taken whose
+other chunks stand in the prompt. If none does, nobody can tell which is meant, and the KV is made behind no document.
+If several do, the text is computed with the prompt, where the model sees all of them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ragcache.index.chunks import Chunk
+from ragcache.index.index import Index
+from ragcache.store import ChunkRow, join_access, may_precede
+
+
+def mark_copies(index: Index, chunks: Sequence[Chunk]) -> list[Chunk]:
+    """Note of which chunks it is not known which document they are meant to be of: several have their text."""
+    copies = index.catalog.copies([chunk.id for chunk in chunks])
+    unclear = {name for name, rows in copies.items() if _differ(index, rows)}
+    return [replace(chunk, origin="unknown") if chunk.id in unclear else chunk for chunk in chunks]
+
+
+def resolve_copies(index: Index, chunks: Sequence[Chunk]) -> list[Chunk]:
+    """Find the documents of those chunks of a prompt for which that is not known, as far as the others tell it."""
+    unclear = [chunk.id for chunk in chunks if chunk.origin == "unknown"]
+    if not unclear:
+        return list(chunks)
+    known = index.catalog.chunks([chunk.id for chunk in chunks if chunk.origin == "known"])
+    documents, copies = {row.document for row in known}, index.catalog.copies(unclear)
+    return [
+        _resolved(index, chunk, documents, copies.get(chunk.id, ())) if chunk.origin == "unknown" else chunk
+        for chunk in chunks
+    ]
+
+
+def note_copies(chunks: Sequence[Chunk]) -> tuple[str, ...]:
+    """What is worth saying of the chunks of a prompt."""
+    unknown, several = (sum(chunk.origin == origin for chunk in chunks) for origin in ("unknown", "several"))
+    alone = f"{unknown} chunks stand in several documents, of which the prompt has nothing else; no document is reused"
+    anew = f"{several} chunks stand in several documents of this prompt, and are prefilled with it"
+    return tuple(note for count, note in ((unknown, alone), (several, anew)) if count)
+
+
+def _resolved(index: Index, chunk: Chunk, documents: set[str], rows: Sequence[ChunkRow]) -> Chunk:
+    """The same text in the one of these documents that has it."""
+    # Whoever was shown the text may read one of its copies; what stands before another must not tell them more.
+    shown = join_access(row.access for row in rows)
+    meant = [row for row in rows if row.document in documents and may_precede(row.access, shown)]
+    if _differ(index, meant):
+        return replace(chunk, origin="several")
+    return next((replace(one, score=chunk.score) for one in index.chunks([row.id for row in meant[:1]])), chunk)
+
+
+def _differ(index: Index, rows: Sequence[ChunkRow]) -> bool:
+    """Whether something else stands before one text than before another, or others may read it."""
+    seen = ((row.access, _before(index, row)) for row in rows)
+    first = next(seen, None)
+    return any(one != first for one in seen)
+
+
+def _before(index: Index, row: ChunkRow) -> list[tuple[str, object]]:
+    """What stands before a chunk in its document."""
+    return [(one.text, one.access) for one in index.catalog.chunks_of(row.document)[: row.ordinal]]
