@@ -24,7 +24,7 @@ _SECTIONS, _TWINS = 0.4, 0.2
 """Share of them in sections, and of those the share whose chunks all name their subject."""
 _MOST = 16
 """Questions about one context, at most."""
-_VALIDATION = 10
+_VALIDATION = 4
 """Contexts that the curve is drawn from."""
 
 
