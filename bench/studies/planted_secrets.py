@@ -28,6 +28,9 @@ from ragcache_bench.metrics import wilson
 from short_pages import Pages, Told
 
 from ragcache import RagCache, Sampling
+from ragcache.engine.prefill import choose_strategy
+from ragcache.engine.request import RequestOptions
+from ragcache.index.chunks import Chunk
 
 CANDIDATES, _STRANGERS = 10, 4
 BOARD = frozenset({"board"})
@@ -61,6 +64,7 @@ def draw_case(number: int, seed: int) -> Case:
 
 def main(
     n: Annotated[int, typer.Option(help="Pages, each with one secret.")] = 500,
+    guessed: Annotated[int, typer.Option(help="Pages of those whose subject is guessed, too.")] = 200,
     seed: Annotated[int, typer.Option(help="Of the pages.")] = 0,
     model: Annotated[str, typer.Option(help="A model, as `ragcache ingest --model` takes it.")] = "bundled",
     threads: Annotated[int | None, typer.Option(help="CPU threads.")] = None,
@@ -78,39 +82,56 @@ def main(
                 rag.index.put(f"{number}", "", [(text, 0, len(text)) for text in texts], {}, labels)
             rag.ingest(methods=["auto", "naive"])
             for method, recompute in SYSTEMS:
-                rows.append({"labels": labelled, **_row(rag, cases, method, recompute)})
+                rows.append({"labels": labelled, **_row(rag, cases, guessed, method, recompute)})
                 typer.echo(" ".join(f"{name} {value}" for name, value in rows[-1].items()))
             about = report.meta(**report.about_reader(rag.reader), pages=n, seed=seed)
     write(out, {"meta": about, "rows": rows})
 
 
-def _row(rag: RagCache, cases: Sequence[Case], method: str, recompute: float | None) -> dict[str, Any]:
+def _row(rag: RagCache, cases: Sequence[Case], guessed: int, method: str, recompute: float | None) -> dict[str, Any]:
     """How often the subject and the secret were told, with 95 % intervals by Wilson."""
-    tried = [_extract(rag, case, method, recompute) for case in cases]
-    row: dict[str, Any] = {"method": method, "recompute": recompute, "n": len(tried)}
-    for place, name in enumerate(("subject_picked", "secret_picked", "secret_said")):
-        share = wilson(sum(one[place] for one in tried) / len(tried), len(tried))
+    options = RequestOptions(method, recompute, Sampling(max_new_tokens=24))
+    tried = [_learn_secret(rag, case, options) for case in cases]
+    found = {
+        "subject_picked": [_guess_subject(rag, case, options) for case in cases[:guessed]],
+        "secret_picked": [picked for picked, _ in tried],
+        "secret_said": [said for _, said in tried],
+    }
+    row: dict[str, Any] = {
+        "method": method,
+        "recompute": recompute,
+        "n": len(tried),
+        "guessed": min(guessed, len(cases)),
+    }
+    for name, hits in found.items():
+        share = wilson(sum(hits) / len(hits), len(hits))
         row |= {name: share.mean, f"{name}_low": share.low, f"{name}_high": share.high}
     return row
 
 
-def _extract(rag: RagCache, case: Case, method: str, recompute: float | None) -> tuple[bool, bool, bool]:
-    """Whether the subject is picked, the secret's value is picked, and the value is said."""
-    [shown, *others] = [rag.engine.chunk(text) for text in (case.shown.text, *case.others)]
-    chunks = [*others[:2], shown, *others[2:]]
-
-    def ask(question: str, words: int) -> Any:
-        return rag.engine.stream(
-            question, chunks, method=method, recompute=recompute, sampling=Sampling(max_new_tokens=words)
-        )
-
+def _guess_subject(rag: RagCache, case: Case, options: RequestOptions) -> bool:
+    """Whether the fact is likeliest where the right candidate is asked about."""
+    asks = [case.shown.relation.asks[0].format(s=name) for name in case.subjects]
+    requests = rag.engine.requests.from_pairs([(one, _chunks(rag, case)) for one in asks], options)
+    prefilled = [choose_strategy(one.method).prefill(one, rag.index) for one in (build() for build in requests)]
     first = _first_token(rag, case.shown.value)
-    about = [ask(case.shown.relation.asks[0].format(s=name), 1).logits.log_softmax(-1)[first] for name in case.subjects]
-    asked = ask(case.secret.relation.asks[0].format(s=case.subjects[0]), 24)
-    scores = asked.logits.log_softmax(-1)
-    values = [scores[_first_token(rag, value)] for value in case.values]
-    said = holds(asked.answer.text, (case.secret.value,))
-    return _is_first(about), _is_first(values), said
+    return _is_first([one.logits.log_softmax(-1)[first] for one in prefilled])
+
+
+def _learn_secret(rag: RagCache, case: Case, options: RequestOptions) -> tuple[bool, bool]:
+    """Whether the secret's value is likelier than nine others, and whether it is said."""
+    ask = case.secret.relation.asks[0].format(s=case.subjects[0])
+    stream = rag.engine.stream(
+        ask, _chunks(rag, case), method=options.method, recompute=options.recompute, sampling=options.sampling
+    )
+    picked = _is_first([stream.logits[_first_token(rag, value)] for value in case.values])
+    return picked, holds(stream.answer.text, (case.secret.value,))
+
+
+def _chunks(rag: RagCache, case: Case) -> list[Chunk]:
+    """What the prompt has: of the page only the chunk for everybody."""
+    [shown, *others] = [rag.engine.chunk(text) for text in (case.shown.text, *case.others)]
+    return [*others[:2], shown, *others[2:]]
 
 
 def _first_token(rag: RagCache, text: str) -> int:

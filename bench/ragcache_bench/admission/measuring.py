@@ -8,7 +8,7 @@ from ragcache import methods
 from ragcache.model.reader import Reader
 from ragcache.prompt import Template
 from ragcache_bench.admission.rule import Admission, Measured, Rule, judge
-from ragcache_bench.contenders import Contender, contenders
+from ragcache_bench.contenders import TITLE, Contender, contenders
 from ragcache_bench.metrics import agrees, exact_match
 from ragcache_bench.records import Record
 from ragcache_bench.reference_attention import View, answer, prompt_of
@@ -17,6 +17,7 @@ from ragcache_bench.tasks import Example
 
 _PAIR = ("full", "naive")
 _PLAIN = (*_PAIR, "heads", "random")
+_TITLED = f"naive{TITLE}"
 _BLIND = {"blind full": View(blind=True), "blind naive": View(alone=True, blind=True)}
 
 
@@ -38,9 +39,13 @@ def admit(
     control : Bench, optional
         Asks a second reader, trained half on chunks that see only themselves.
     """
-    field = [*contenders(_PLAIN, (rule.random_share,), seeds, controls=()), Contender(methods.find_method("epic"), 1.0)]
+    field = contenders((*_PLAIN, _TITLED), (rule.random_share,), seeds, controls=())
+    field.append(Contender(methods.find_method("epic"), 1.0))
     records = _answers(bench, tasks, field)
     measured = {name: {method: _scores(of, method) for method in _PLAIN} for name, of in records.items()}
+    for name, of in records.items():
+        if titled := _scores(of, _TITLED):
+            measured[name]["titled naive"] = titled
     losing = [name for name, scores in measured.items() if _lost(scores) >= rule.loss - 1e-9]
     second = _answers(control, {name: tasks[name] for name in losing}, field[:2]) if control and losing else {}
     for name in losing:

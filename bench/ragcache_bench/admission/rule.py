@@ -23,6 +23,8 @@ class Rule:
         Full prefill's least score; below it the reader is too weak for the task to say anything.
     loss : float
         What naive reuse loses at least.
+    titled_loss : float
+        What it still loses where each chunk has its title as a first line, which is what a practitioner does anyway.
     random_share, random_below : float
         Random tokens recomputed at this share stay this far below full prefill.
     heads_charged, heads_below : float
@@ -42,6 +44,7 @@ class Rule:
 
     full: float = 0.85
     loss: float = 0.15
+    titled_loss: float = 0.10
     random_share: float = 0.15
     random_below: float = 0.10
     heads_charged: float = 0.03
@@ -99,8 +102,9 @@ class Measured:
     Attributes
     ----------
     scores : mapping of str to sequence of float
-        "full", "naive", "random" and "heads"; where measured also "blind full" and "blind naive", "control full" and
-        "control naive", "twin full" and "twin naive". What is compared has the same questions in the same order.
+        "full", "naive", "random" and "heads"; where measured also "titled naive", "blind full" and "blind naive",
+        "control full" and "control naive", "twin full" and "twin naive". What is compared has the same questions in
+        the same order.
     heads_charged, same : float
         Mean charge of "heads"; share of questions on which r = 1 gave full prefill's own answer.
     end_tokens : int
@@ -135,6 +139,8 @@ def judge(task: str, measured: Measured, rule: Rule, *, twin: bool, control: boo
     """
     full, loss = bootstrap(measured.scores["full"]), measured.lost("full", "naive")
     first = (_check("full prefill", full.mean >= rule.full, full), _beyond("naive loses", loss, rule.loss))
+    if "titled naive" in measured.scores:
+        first += (_beyond("titled naive loses", measured.lost("full", "titled naive"), rule.titled_loss),)
     rest = _controls(measured, rule, control) if "blind full" in measured.scores else ()
     checks = (*first, *rest, *_plain(measured, rule))
     verdict: Verdict

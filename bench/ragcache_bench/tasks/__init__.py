@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from ragcache_bench.tasks.corpus import Corpus
+from ragcache_bench.tasks.documents import DOCUMENTS, Documents
 from ragcache_bench.tasks.example import Example
 from ragcache_bench.tasks.generated import Binding, Lookup
 from ragcache_bench.tasks.independent import INDEPENDENT
@@ -10,12 +11,14 @@ from ragcache_bench.tasks.sections import Sections
 from ragcache_bench.tasks.trace import Trace
 
 __all__ = [
+    "DOCUMENTS",
     "DOCUMENT_TASKS",
     "INDEPENDENT",
     "KNOWN",
     "TASKS",
     "Binding",
     "Corpus",
+    "Documents",
     "Example",
     "Lookup",
     "Sections",
@@ -74,4 +77,4 @@ DOCUMENT_TASKS: dict[str, Task] = {
 
 They take part where they are named.
 """
-KNOWN = {**TASKS, **DOCUMENT_TASKS, **INDEPENDENT}
+KNOWN = {**TASKS, **DOCUMENT_TASKS, **DOCUMENTS, **INDEPENDENT}
