@@ -210,7 +210,9 @@ def _phrase(words: tuple[str, ...]) -> Make:
 
 def _days(rng: Random) -> str:
     day, part = rng.choice(w.WEEKDAYS), rng.choice(("mornings", "afternoons", "evenings", "nights"))
-    return rng.choice((day, day, f"{day} {part}", f"{day} {part}", f"every second {day}", f"{day} at {_time(rng)}"))
+    return rng.choice(
+        (day, day, f"{day} {part}", f"{day} {part}", f"{day} in {rng.choice(w.MONTHS)}", f"{day} at {_time(rng)}")
+    )
 
 
 _LENGTH = _measure(2, 900, "metres, meters, m, feet, centimetres, ft")
