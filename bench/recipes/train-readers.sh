@@ -1,7 +1,8 @@
 # Readers of other shapes, made of the tuned SmolLM2 and tuned on invented notes, whose chunks always see each other:
 # one in the same shape, in two sittings, and the others from it. RAGCACHE_DATA names the folder of the public files, see
 # docs/reader.md. Interrupted, it resumes. Never run from end to end: the reader that docs/reader.md tells of had two sittings
-# like these two on an earlier mix of notes, and a third of 320 steps at 3e-4 on this one. The others wait for it.
+# like these two on an earlier mix of notes, and 320 steps at 3e-4, 300 at 2.5e-4 and 50 at 2e-4 as the notes became what
+# they are. The others were made of the mean of it after 320 and after 300 more, and are not finished.
 tuned() {
     name=$1
     shift
