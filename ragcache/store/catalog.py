@@ -87,6 +87,8 @@ class Catalog(Database):
         with self.transaction() as connection:
             keys = keys_of(connection, same, document.id, document.source)
             relabelled = self._keys_of_relabelled(connection, chunks)
+            gone = keys_of(connection, f"{same} AND id NOT IN {LISTED}", document.id, document.source,
+                           json.dumps([chunk.id for chunk in chunks]))  # fmt: skip
             connection.execute("DELETE FROM documents WHERE source = ? AND id != ?", (document.source, document.id))
             connection.execute(
                 f"INSERT INTO documents ({DOCUMENT}, added) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
@@ -99,7 +101,8 @@ class Catalog(Database):
                 named = f"recipe = ? AND chunk IN {LISTED}"
                 connection.execute(f"DELETE FROM encodings WHERE {named}", (recipe, json.dumps(list(ids))))
             connection.execute(_NEXT_EDITION)
-            return forget(connection, relabelled) + forget_unreferenced(connection, set(keys) - set(relabelled))
+            lost = {*relabelled, *_private(connection, gone)}
+            return forget(connection, lost) + forget_unreferenced(connection, set(keys) - lost)
 
     def remove_document(self, *ids: str) -> list[str]:
         """Remove documents with their chunks and their encodings, and all that was made with those.
@@ -114,7 +117,8 @@ class Catalog(Database):
             keys = keys_of(connection, f"document IN {LISTED}", listed)
             connection.execute(f"DELETE FROM documents WHERE id IN {LISTED}", (listed,))
             connection.execute(_NEXT_EDITION)
-            return forget_unreferenced(connection, keys)
+            lost = _private(connection, keys)
+            return forget(connection, lost) + forget_unreferenced(connection, set(keys) - lost)
 
     def document(self, id: str) -> DocumentRow | None:
         """Find a document by its id."""
@@ -343,3 +347,12 @@ class Catalog(Database):
 
     def _encodings(self, clause: str, *parameters: Any) -> list[EncodingRow]:
         return self._rows(encoding_row, f"SELECT {ENCODING} FROM encodings {clause}", *parameters)
+
+
+def _private(connection: sqlite3.Connection, keys: Sequence[str]) -> set[str]:
+    """Those of some keys that only chunks with an access label still have: not everybody may read their text now."""
+    query = (
+        f"SELECT key FROM encodings JOIN chunks ON id = chunk WHERE key IN {LISTED} "
+        "GROUP BY key HAVING COUNT(access) = COUNT(*)"
+    )
+    return {key for (key,) in connection.execute(query, (json.dumps(list(keys)),))}

@@ -138,9 +138,9 @@ def judge(task: str, measured: Measured, rule: Rule, *, twin: bool, control: boo
         Whether a second reader was given; its check belongs to the verdict only then.
     """
     full, loss = bootstrap(measured.scores["full"]), measured.lost("full", "naive")
-    first = (_check("full prefill", full.mean >= rule.full, full), _beyond("naive loses", loss, rule.loss))
+    first = [_check("full prefill", full.mean >= rule.full, full), _beyond("naive loses", loss, rule.loss)]
     if "titled naive" in measured.scores:
-        first += (_beyond("titled naive loses", measured.lost("full", "titled naive"), rule.titled_loss),)
+        first.append(_beyond("titled naive loses", measured.lost("full", "titled naive"), rule.titled_loss))
     rest = _controls(measured, rule, control) if "blind full" in measured.scores else ()
     checks = (*first, *rest, *_plain(measured, rule))
     verdict: Verdict
