@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import cast
 
+import numpy as np
 import pytest
 import torch
 from conftest import tiny_reader
@@ -12,12 +14,14 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_ragcache import RagCacheVectorStore
+from numpy.typing import NDArray
 
 from ragcache import RagCache
 from ragcache.encode import Fused, InDocument
 from ragcache.index.collection import Collection, Entry
 from ragcache.index.index import Index
 from ragcache.index.neighbours import SimilarChunks
+from ragcache.retrieve import Vectors
 from ragcache.store import Access, ChunkRow, EncodingRow, join_access, may_precede, parse_access
 
 READER = tiny_reader()
@@ -43,17 +47,15 @@ class Hashed:
     def __init__(self, index: Index) -> None:
         self._index = index
 
-    def embeddings(self, names: Sequence[str]):  # type: ignore[no-untyped-def]
+    def embeddings(self, names: Sequence[str]) -> NDArray[np.float32]:
         rows = self._index.catalog.chunks(names)
         made = [torch.randn(4, generator=torch.Generator().manual_seed(sum(row.token_ids))) for row in rows]
         return torch.nn.functional.normalize(torch.stack(made), dim=-1).numpy()
 
 
 def encode_all(index: Index) -> dict[str, int]:
-    return {
-        encoder.recipe: len(list(index.encode(encoder, neighbours=SimilarChunks(index, Hashed(index)))))  # type: ignore[arg-type]
-        for encoder in ENCODERS
-    }
+    near = SimilarChunks(index, cast(Vectors, Hashed(index)))
+    return {encoder.recipe: len(list(index.encode(encoder, neighbours=near))) for encoder in ENCODERS}
 
 
 def behind(index: Index, row: EncodingRow) -> list[list[ChunkRow]]:
@@ -167,6 +169,26 @@ def test_a_narrower_label_takes_the_kv_of_what_stood_behind_along(index: Index) 
         index.catalog.encodings(names[0], InDocument().recipe)[0].key,
     }
     list(index.encode(InDocument()))
+    assert_nothing_leaks(index)
+
+
+@pytest.mark.parametrize("how", ["removed", "replaced", "relabelled"])
+def test_when_the_copy_for_everybody_goes_what_was_made_with_it_goes_too(index: Index, how: str) -> None:
+    """The text has the same key elsewhere, where few may read it, so nothing else would tell that it has to go."""
+    for name, text, label in (("open", 0, None), ("few", 0, frozenset("a")), ("other", 1, frozenset("b"))):
+        index.put(name, "", [(TEXTS[text], 0, 1)], {}, [label])
+    encode_all(index)
+    [other] = [row for row in index.catalog.all_chunks() if row.text == TEXTS[1]]
+    assert len(index.catalog.encodings(other.id, Fused(3).recipe)[0].left) > 1, "or nothing is fused with it"
+    match how:
+        case "removed":
+            index.remove("open")
+        case "replaced":
+            index.put("open", "", [(TEXTS[2], 0, 1)], {})
+        case _:
+            index.put("open", "", [(TEXTS[0], 0, 1)], {}, [frozenset("a")])
+    assert not index.catalog.encodings(other.id, Fused(3).recipe)
+    encode_all(index)
     assert_nothing_leaks(index)
 
 
