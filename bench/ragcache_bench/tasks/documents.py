@@ -11,12 +11,12 @@ from random import Random
 
 from ragcache_bench.questions.families import BINDINGS
 from ragcache_bench.questions.families.lookups import bystander
-from ragcache_bench.questions.level import Level
 from ragcache_bench.questions.lexicon import PLAIN
 from ragcache_bench.questions.worlds import Question, World
 from ragcache_bench.tasks.example import Example, Twinned
+from ragcache_bench.tasks.generated import make_level
 
-_LEAST = 26  # words of a chunk, as in `generated`
+_FILLER = 0.4  # share of idle sentences
 #: No headings: those a parser would find.
 _PROSE = replace(PLAIN, headers=tuple(one for one in PLAIN.headers if not one.startswith("#")))
 _TITLES = (
@@ -115,10 +115,7 @@ class Documents(Twinned):
     def _told(self, start: str, length: tuple[int, int], *, twin: bool) -> tuple[tuple[str, ...], list[Question]]:
         rng = Random(start)
         least = rng.randint(*length)
-        level = Level(
-            relations=(1, 2), forms=9, filler=0.4, alike=0.1, least=_LEAST, subjects=self.subjects, interleaved=0.0
-        )
-        world = World(rng, level, held=True, lexicon=_PROSE)
+        world = World(rng, make_level(_FILLER, self.subjects, interleaved=0.0), held=True, lexicon=_PROSE)
         BINDINGS[self.family](world, twin)
         while world.size < least:
             bystander(world)

@@ -45,7 +45,7 @@ class Lookup:
 
     def _example(self, rng: Random, number: str) -> Example:
         while True:
-            world = World(rng, _level(self.filler), held=True)
+            world = World(rng, make_level(self.filler), held=True)
             LOOKUPS[self.family](world)
             if world.size <= self.chunks:
                 return _example(world, self.family, number, self.chunks)[0]
@@ -100,7 +100,7 @@ class Binding(Twinned):
     def _world(self, start: str, twin: bool) -> World:
         for attempt in range(_TRIES):
             rng = Random(f"{start} {attempt}")
-            world = World(rng, _level(self.filler, self.subjects, self.interleaved), held=True)
+            world = World(rng, make_level(self.filler, self.subjects, self.interleaved), held=True)
             BINDINGS[self.family](world, twin)
             if world.size <= self.chunks:
                 return world
@@ -109,7 +109,8 @@ class Binding(Twinned):
         )
 
 
-def _level(filler: float, subjects: int = 0, interleaved: float = 1.0) -> Level:
+def make_level(filler: float, subjects: int = 0, interleaved: float = 1.0) -> Level:
+    """How hard the generated contexts are, those of `documents` among them."""
     told = (1, 2)  # facts of each subject
     return Level(
         relations=told, forms=9, filler=filler, alike=0.1, least=_LEAST, subjects=subjects, interleaved=interleaved
