@@ -1,0 +1,131 @@
+"""What is retrieval worth, part by part? Title lines, and words beside meaning, on three sets of documents.
+
+    python bench/studies/retrieval.py --data FOLDER --out docs/benchmarks/retrieval.json
+
+The demo corpus is asked end to end: `recall` is the share of questions whose evidence was all retrieved, `auto` and
+`full` are the shares answered right, by the bundled reader. Of XQuAD's articles, and of the passages of NQ-open, each
+a document under its title, only `recall` is measured: whether a retrieved chunk of the question's own document holds
+an accepted answer. Every row asks the same questions; `gain` is against the first row, question by question.
+"""
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+from ragcache_bench import report
+from ragcache_bench.commands.options import use_threads, write
+from ragcache_bench.datasets.item import Item, holds
+from ragcache_bench.datasets.table import find
+from ragcache_bench.metrics import bootstrap, exact_match
+
+from ragcache import RagCache, Sampling, bundled
+from ragcache.index.chunks import Chunk
+from ragcache.retrieve import TITLES
+
+RETRIEVERS = ("dense", "hybrid")
+METHODS = ("auto", "full")
+
+#: What was measured of each question, by row: set, kind, titles, retriever and measure.
+Scores = dict[tuple[str, str, str, str, str], list[float]]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question and the file that answers it."""
+
+    question: str
+    answers: tuple[str, ...]
+    file: str
+
+
+def main(
+    data: Annotated[Path, typer.Option(help="Folder of the public files, see docs/reader.md.")],
+    top_k: Annotated[int, typer.Option(help="Chunks to retrieve.")] = 8,
+    threads: Annotated[int | None, typer.Option(help="CPU threads.")] = None,
+    out: Annotated[Path, typer.Option(help="JSON to write.")] = Path("retrieval.json"),
+) -> None:
+    """Ingest each set once for every place of the titles, and ask it by both retrievers."""
+    use_threads(threads)
+    scores: Scores = {}
+    for titles in TITLES:
+        _ask_corpus(scores, titles, top_k)
+        for name, items in _public(data).items():
+            _ask_public(scores, name, items, titles, top_k)
+            typer.echo(f"{name}, titles {titles}")
+    rows = list(_rows(scores))
+    write(out, {"meta": report.meta(device=torch.device("cpu"), top_k=top_k), "rows": rows})
+    for row in rows:
+        typer.echo(" ".join(f"{name} {value}" for name, value in row.items()))
+
+
+def _rows(scores: Scores) -> Iterator[dict[str, Any]]:
+    """A row per measure, with its interval and what it gained over no titles and vectors alone."""
+    for (name, kind, titles, retriever, measure), values in scores.items():
+        share = bootstrap(values)
+        plain = scores[name, kind, "none", "dense", measure]
+        gain = bootstrap([a - b for a, b in zip(values, plain, strict=True)])
+        yield {
+            "set": name, "kind": kind, "titles": titles, "retriever": retriever, "measure": measure, "n": len(values),
+            "share": share.mean, "low": share.low, "high": share.high, "gain": asdict(gain),
+        }  # fmt: skip
+
+
+# -- the demo corpus ------------------------------------------------------------------------------------------------
+def _ask_corpus(scores: Scores, titles: str, top_k: int) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        for retriever in RETRIEVERS:
+            with RagCache.open(place, model="bundled", retriever=retriever) as rag:
+                rag.ingest(bundled.corpus_path(), titles=titles)
+                for asked in bundled.questions():
+                    chunks = rag.retrieve(asked.question, top_k=top_k)
+                    where = ("corpus", asked.kind, titles, retriever)
+                    found = all(any(one in chunk.text for chunk in chunks) for one in asked.evidence)
+                    scores.setdefault((*where, "recall"), []).append(float(found))
+                    for method in METHODS:
+                        said = _said(rag, asked.question, chunks, method)
+                        scores.setdefault((*where, method), []).append(exact_match(said, asked.accepted))
+
+
+def _said(rag: RagCache, question: str, chunks: Sequence[Chunk], method: str) -> str:
+    return rag.engine.answer(question, chunks, method=method, sampling=Sampling(max_new_tokens=24)).text
+
+
+# -- public documents -----------------------------------------------------------------------------------------------
+def _public(data: Path) -> Mapping[str, Sequence[Item]]:
+    return {
+        "xquad": list(find("xquad").items(data / "xquad" / "xquad.en.json")),
+        "nq-open": list(find("nq-open").items(data / "nq-open-oracle" / "nq-open-oracle.jsonl.gz")),
+    }
+
+
+def _ask_public(scores: Scores, name: str, items: Sequence[Item], titles: str, top_k: int) -> None:
+    with tempfile.TemporaryDirectory() as files, tempfile.TemporaryDirectory() as index:
+        asked = list(_write(items, Path(files)))
+        for retriever in RETRIEVERS:
+            with RagCache.open(index, model="bundled", retriever=retriever) as rag:
+                rag.ingest(files, titles=titles, methods=["full"])
+                for one in asked:
+                    chunks = rag.retrieve(one.question, top_k=top_k)
+                    own = [chunk for chunk in chunks if Path(chunk.source).name == one.file]
+                    found = any(holds(chunk.text, one.answers) for chunk in own)
+                    scores.setdefault((name, "", titles, retriever, "recall"), []).append(float(found))
+
+
+def _write(items: Sequence[Item], folder: Path) -> Iterator[Asked]:
+    """Each item's own document as a Markdown file under its title, and its question."""
+    files: dict[tuple[str, ...], str] = {}
+    for item in items:
+        texts = item.passages if item.starts else tuple(item.passages[i] for i in item.gold)
+        if texts not in files:
+            files[texts] = f"{len(files):04}.md"
+            title = item.titles[0] if item.titles else ""
+            (folder / files[texts]).write_text(f"# {title}\n\n" + "\n\n".join(texts) + "\n", encoding="utf-8")
+        yield Asked(item.question, item.answers, files[texts])
+
+
+if __name__ == "__main__":
+    typer.run(main)
