@@ -52,6 +52,7 @@ def test_another_rope_base_is_in_the_config_and_in_the_logits(model: PreTrainedM
 
 def test_normalised_queries_have_the_mean_size_that_they_had(model: PreTrainedModel) -> None:
     normed = reshape(model, SHAPES["qwen3"], SAMPLE)
+    assert torch.equal(logits(reshape(normed, SHAPES["same"], SAMPLE)), logits(normed)), "tuned further as it is"
     assert type(normed).__name__ == "Qwen3ForCausalLM"
     sizes: list[torch.Tensor] = []
     hook = model.model.layers[0].self_attn.q_proj.register_forward_hook(lambda _m, _i, out: sizes.append(out))
