@@ -2,7 +2,7 @@
 # one in the same shape, in two sittings, and the others from it. RAGCACHE_DATA names the folder of the public files, see
 # docs/reader.md. Interrupted, it resumes. Never run from end to end: the reader that docs/reader.md tells of had two sittings
 # like these two on an earlier mix of notes, and 320 steps at 3e-4, 300 at 2.5e-4 and 50 at 2e-4 as the notes became what
-# they are. The others were made of the mean of it after 320 and after 300 more, and are not finished.
+# they are. The others were made of the mean of it after 320 and after 300 more, and 50 more each.
 tuned() {
     name=$1
     shift
