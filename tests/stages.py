@@ -1,5 +1,6 @@
 """A prompt of four chunks over a deep tiny Llama, with the reused KV of every chunk as stock forwards make it."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +14,10 @@ from torch import Tensor
 from ragcache.engine.engine import Engine
 from ragcache.engine.prefill import Prefilled
 from ragcache.index.chunks import Chunk
+from ragcache.layout import Layout
 from ragcache.method import Method
 from ragcache.model.reader import Reader
-from ragcache.prompt import Prompt
+from ragcache.prompt import Prompt, Segment, Template
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,17 @@ class Stage:
     def fresh(self, prompt: Prompt) -> Tensor:
         """Slots of the question and what follows."""
         return torch.arange(prompt.slots[prompt.question], len(prompt))
+
+
+@dataclass(frozen=True)
+class Spaced(Layout):
+    """Puts fresh text between the chunks."""
+
+    words: str
+
+    def place(self, template: Template, prefix: Segment, chunks: list[Segment], question: str, look: object) -> Prompt:
+        between = Segment(template.plain(self.words), self.words)
+        return template.prompt(list(itertools.chain(*((chunk, between) for chunk in chunks))), question, prefix=prefix)
 
 
 def stage(tmp_path: Path, *recipes: str, layers: int = 6) -> Stage:

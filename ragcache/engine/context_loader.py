@@ -103,7 +103,7 @@ class ContextLoader:
 
     def load(self, encoder: Encoder, room: int) -> PrefillContext:
         """Load every KV the encoder allows here, and place it in a buffer with `room` slots."""
-        return self._build_context(self._fill_buffer(encoder, room))
+        return self._build_context(self._fill_buffer(encoder, room), encoder)
 
     def copy_shared(
         self, encoder: Encoder, room: int, shared: SharedContexts, recompute: SharedRecompute | None
@@ -125,14 +125,19 @@ class ContextLoader:
         self.found.update(held.found)
         self.computed.update(held.computed)
         with self.clock.stage("place"):
-            p = self._build_context(held.buffer.beginning(end, room))
+            p = self._build_context(held.buffer.beginning(end, room), encoder)
         p.recomputed[:end], p.stale[:, :end] = held.recomputed, held.stale
         return p
 
-    def _build_context(self, buffer: KVBuffer) -> PrefillContext:
+    def _build_context(self, buffer: KVBuffer, encoder: Encoder) -> PrefillContext:
+        chunks = dict(zip(self.prompt.chunks(), self.chunks, strict=True))
+
+        def left(segment: int) -> Sequence[ChunkKV]:
+            return self.index.left(chunks[segment], encoder) if chunks[segment].origin == "known" else ()
+
         kvs = {segment: found.kv for segment, found in self.found.items() if found.kv is not None}
         exact = frozenset(segment for segment in kvs if self.found[segment].exact)
-        return PrefillContext(self.reader, self.prompt, buffer, kvs, exact, self.flop_counter)
+        return PrefillContext(self.reader, self.prompt, buffer, kvs, exact, self.flop_counter, left)
 
     def _fill_buffer(self, encoder: Encoder, room: int) -> KVBuffer:
         buffer, ms = self.reader.buffer(room), self.clock.ms

@@ -290,6 +290,17 @@ class Index:
                 return replace(found, reason=f"{found.reason}; {reason}") if reason else found
         return Loaded(None, "", reason or f"no {encoder.recipe} KV was made for it")
 
+    def left(self, chunk: Chunk, encoder: Encoder) -> tuple[ChunkKV, ...]:
+        """What stands before a chunk in its document while its KV is made; empty where nothing does, or is not stored.
+
+        Its readers may read it, too.
+        """
+        if not self.follows_document(encoder):
+            return ()
+        context = self._encoding_context(encoder, None)
+        left = encoder.left(chunk.id, context)
+        return left.kvs[len(context.prefix().kvs) :] if left else ()
+
     def follows_document(self, encoder: Encoder) -> bool:
         """Whether an encoder makes a chunk's KV behind what stands before it in its document."""
         return encoder.recipe in self.catalog.setting(STRUCTURAL, [])

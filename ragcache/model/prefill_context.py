@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -45,6 +45,8 @@ class PrefillContext:
         Segments whose placed KV equals what a full prefill would compute.
     flop_counter : FlopCounter
         What has been computed so far.
+    left : callable
+        What stood before a segment in its document when its KV was made, in order, read from the store; often nothing.
 
     Attributes
     ----------
@@ -68,6 +70,7 @@ class PrefillContext:
     placed: Mapping[int, ChunkKV]
     exact: frozenset[int]
     flop_counter: FlopCounter
+    left: Callable[[int], Sequence[ChunkKV]] = lambda segment: ()
     token_ids: Tensor = field(init=False)
     positions: Tensor = field(init=False)
     fresh: Tensor = field(init=False)

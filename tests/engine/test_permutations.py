@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from stages import Spaced
 from torch import Tensor
 from twin import twin_logits
 
@@ -15,12 +16,10 @@ from ragcache.encode import Alone, Prefixed
 from ragcache.engine.engine import Engine
 from ragcache.index.chunks import Chunk
 from ragcache.index.index import Index
-from ragcache.layout import Layout
 from ragcache.method import Method
 from ragcache.methods import METHODS
 from ragcache.model.prefill_context import PrefillContext
 from ragcache.model.reader import Reader
-from ragcache.prompt import Prompt, Segment, Template
 from ragcache.select import Selector
 
 TEXTS = ("alpha one", "beta two two", "gamma", "delta four four four")
@@ -36,17 +35,6 @@ class Marked(Selector):
     def scores(self, p: PrefillContext) -> Tensor:
         chosen = p.token_ids % self.every == 0
         return torch.where(chosen, float("inf"), float("-inf"))
-
-
-@dataclass(frozen=True)
-class Spaced(Layout):
-    """Puts fresh text between the chunks."""
-
-    words: str
-
-    def place(self, template: Template, prefix: Segment, chunks: list[Segment], question: str, look: object) -> Prompt:
-        between = Segment(template.plain(self.words), self.words)
-        return template.prompt(list(itertools.chain(*((chunk, between) for chunk in chunks))), question, prefix=prefix)
 
 
 @pytest.fixture(scope="module")
