@@ -14,7 +14,7 @@ from ragcache.encode import Activations, Alone, Fused, InDocument, InPlace, Pref
 from ragcache.errors import UnknownMethod
 from ragcache.layout import BestLast, Overlapped
 from ragcache.method import Method
-from ragcache.schedule import ProgressivePruning, Reselect
+from ragcache.schedule import BehindDocument, ProgressivePruning, Reselect
 from ragcache.select import (
     Auxiliary,
     FirstTokens,
@@ -226,6 +226,16 @@ _ROWS = (
         about="chunks sliced from their prefilled document, then what the question attends to (ours)",
         when="chunks lean on headers, names or definitions elsewhere in their document",
         when_not="documents are collections of unrelated text, or what stands before a chunk misleads",
+    ),
+    Method(
+        "behind-document",
+        InDocument(),
+        _EVERY_LAYER,
+        0.15,
+        schedule=BehindDocument(),
+        about="in-document, and recomputed tokens keep their document beside the prompt (ours)",
+        when="some tokens are to be recomputed, and chunks lean on their document",
+        when_not="documents may mislead, or much of them must be read from a slow disk",
     ),
     Method(
         "auto",

@@ -24,6 +24,7 @@ from ragcache.index.index import Index
 from ragcache.method import Method
 from ragcache.model.decode import Sampling
 from ragcache.prompt import Prompt
+from ragcache.schedule import BehindDocument
 from ragcache.store import LocalStore
 
 LAYERS = 4
@@ -141,7 +142,8 @@ def check_dial(stage: RowStage, row: Method, case: str) -> None:
     assert list(stage.answer(row, case, 1.0).token_ids) == check_full(stage, whole)
     none, near = (float((stage.prefill(row, case, r).logits - whole.logits).norm()) for r in (0.0, 0.99))
     assert none > 100 * EXACT, "nothing was reused, so nothing was tested"
-    assert near < none / 2
+    # A token that keeps its document beside the prompt does not come near full prefill: it does at 1 alone.
+    assert near < none / 2 or isinstance(row.schedule, BehindDocument)
 
 
 def check_full(stage: RowStage, ready: Prefilled) -> list[int]:

@@ -1,14 +1,19 @@
 """Recomputed tokens keep what stood before their chunk in its document."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ragcache.errors import InvalidArgument
-from ragcache.model.buffer import KVBuffer
 from ragcache.model.lazy import Tensor
 from ragcache.model.plan import ForwardPlan, Positions, Slots
 from ragcache.model.prefill_context import PrefillContext
 from ragcache.schedule.protocol import Schedule
 from ragcache.schedule.ranking import best
+
+if TYPE_CHECKING:
+    from ragcache.model.buffer import KVBuffer
 
 
 @dataclass(frozen=True)
@@ -19,7 +24,7 @@ class BehindDocument(Schedule):
     for. Here the KV of what stood before a chunk in its document takes the positions in front of the chunk, beside the
     prompt's own text there, for the chunk's recomputed tokens only; the question and the answer never see it. Chunks
     are recomputed one after the other, so a token sees what was recomputed before it. A chunk with nothing before it in
-    its document is recomputed as `Flat` does.
+    its document is recomputed as `Flat` does. Where everything is recomputed nothing is added: that is full prefill.
 
     The left context is read from the store for every chunk that has a chosen token, and there is a forward for each.
     """
@@ -36,7 +41,7 @@ class BehindDocument(Schedule):
         InvalidArgument
             If attention is shaped, for that is said of the prompt's own keys.
         """
-        if not len(rows):
+        if len(rows) in (0, int(p.selectable.sum())):
             return p.logits(p.with_fresh(rows))
         if p.score_mod is not None:
             raise InvalidArgument("BehindDocument takes plain attention; leave `attend` out, or take Flat()")

@@ -1,7 +1,7 @@
 """Recomputed tokens that keep their document: against one stock forward with one mask, and against plain recompute."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -15,10 +15,11 @@ from ragcache.engine.engine import Engine
 from ragcache.errors import InvalidArgument
 from ragcache.index.index import Index
 from ragcache.method import Method
+from ragcache.model.prefill_context import PrefillContext
 from ragcache.model.reader import Reader
 from ragcache.prompt import Prompt
 from ragcache.schedule import BehindDocument
-from ragcache.select import RandomTokens
+from ragcache.select import RandomTokens, Selector
 
 WHOLE = InDocument(window=None)
 ROW = Method("own", WHOLE, RandomTokens(5), 0.3, schedule=BehindDocument())
@@ -28,10 +29,23 @@ QUESTION = "Where is it based?"
 Token = tuple[int, bool, bool, int, int]
 
 
+@dataclass(frozen=True)
+class AllButOne(Selector):
+    """Recomputes everything but the first token of the last chunk."""
+
+    def scores(self, p: PrefillContext) -> torch.Tensor:
+        scores = torch.full((len(p.prompt),), float("inf"))
+        scores[p.span(p.prompt.chunks()[-1]).start] = float("-inf")
+        return scores
+
+
 def expected_kv(
-    index: Index, prompt: Prompt, lefts: dict[int, list[tuple[int, ...]]]
+    index: Index, prompt: Prompt, lefts: dict[int, list[tuple[int, ...]]], kept: int
 ) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """K and V of the prompt, all of it computed, each chunk behind its document as well: one stock forward."""
+    """K and V of the prompt, computed but for slot `kept`, each chunk behind its document as well: one stock forward.
+
+    What is kept, a chunk's first token, saw its document and itself.
+    """
     prefix = index.prefix_segment.token_ids
     tokens: list[Token] = [
         (number, False, False, token, prompt.slots[number] + i)
@@ -43,6 +57,8 @@ def expected_kv(
         first = prompt.slots[number] - len(ids)
         tokens += [(number, True, of_prefix, token, first + i) for i, (of_prefix, token) in enumerate(ids)]
     sees = torch.tensor([[_sees(query, key) for key in tokens] for query in tokens])
+    sees[kept] = torch.tensor([key[1] and key[0] == tokens[kept][0] for key in tokens])
+    sees[kept, kept] = True
     positions = torch.tensor([token[4] for token in tokens])
     found = dense(index.reader, [token[3] for token in tokens], positions, sees)
     return [(key[:, : len(prompt)], value[:, : len(prompt)]) for key, value in found]
@@ -55,13 +71,13 @@ def _sees(query: Token, key: Token) -> bool:
 
 
 @pytest.mark.parametrize("architecture", ["llama", "qwen3"])
-def test_everything_recomputed_is_a_stock_forward_in_which_each_chunk_sees_its_document(
+def test_what_is_recomputed_is_a_stock_forward_in_which_each_chunk_sees_its_document(
     architecture: str, readers: Callable[[str], Reader], tmp_path: Path
 ) -> None:
     index, tide, mill = opened(tmp_path, readers(architecture))
     list(index.encode(WHOLE))
     chunks = index.chunks([tide[2], mill[1], tide[1]])
-    ours = Engine(index.reader, index).prefill(QUESTION, chunks, method=ROW, recompute=1.0)
+    ours = Engine(index.reader, index).prefill(QUESTION, chunks, method=replace(ROW, select=AllButOne()))
     ids = {
         name: row.token_ids
         for names in (tide, mill)
@@ -69,12 +85,12 @@ def test_everything_recomputed_is_a_stock_forward_in_which_each_chunk_sees_its_d
     }
     first, second, third = ours.prompt.chunks()
     lefts = {first: [ids[tide[0]], ids[tide[1]]], second: [ids[mill[0]]], third: [ids[tide[0]]]}
-    wanted = expected_kv(index, ours.prompt, lefts)
+    wanted = expected_kv(index, ours.prompt, lefts, ours.prompt.slots[third])
     assert ours.context is not None
     for kv, (key, value) in zip(ours.context.buffer.read(0, len(ours.prompt)), wanted, strict=True):
         assert (kv[0] - key).abs().max() <= 1e-4
         assert (kv[1] - value).abs().max() <= 1e-4
-    assert ours.report.charged == pytest.approx(1.0)
+    assert int(ours.recomputed.sum()) == sum(len(ours.prompt.segments[one]) for one in (first, second, third)) - 1
 
 
 def test_chunks_with_nothing_before_them_are_recomputed_as_by_one_forward(tmp_path: Path) -> None:
