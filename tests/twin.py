@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
+from ragcache.model.architecture import cache_argument
 from ragcache.model.reader import Reader
 from ragcache.prompt import Prompt
 
@@ -21,9 +22,9 @@ def stale_kv(reader: Reader, ids: Sequence[int], left: Sequence[int], position: 
     cache = DynamicCache()
     start = position - len(left)
     positions = torch.arange(start, position + len(ids))
-    reader.model.base_model(
-        input_ids=torch.tensor([[*left, *ids]]), position_ids=positions[None], past_key_values=cache, use_cache=True
-    )
+    base = reader.model.base_model
+    given = cache_argument(base, cache)
+    base(input_ids=torch.tensor([[*left, *ids]]), position_ids=positions[None], use_cache=True, **given)
     return [(layer.keys[:, :, len(left) :], layer.values[:, :, len(left) :]) for layer in cache.layers]
 
 
@@ -58,9 +59,9 @@ def twin_logits(reader: Reader, prompt: Prompt, lefts: dict[int, Sequence[int]],
     output = reader.model(
         input_ids=torch.tensor([[prompt.token_ids[slot] for slot in rows]]),
         position_ids=query[None],
-        past_key_values=cache,
         attention_mask=_masks(reader, query, slots),
         use_cache=True,
+        **cache_argument(reader.model, cache),
     )
     return output.logits[0, -1].float()
 

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ragcache.model.architecture import cache_argument
 from ragcache.model.decode import Sampling, decode, pieces
 from ragcache.model.reader import Reader
 from ragcache.prompt import Prompt, Template
@@ -154,9 +155,9 @@ class Reading:
             input_ids=torch.tensor([token_ids], device=reader.device),
             position_ids=self._positions[None, -len(token_ids) :].to(reader.device),
             attention_mask=self._mask(seen),
-            past_key_values=self.cache,
             use_cache=True,
             logits_to_keep=1,
+            **cache_argument(reader.model, self.cache),
         )
         logits: Tensor = output.logits[0, -1].float()
         return logits

@@ -11,6 +11,7 @@ from ragcache_bench.datasets.item import holds
 from ragcache_bench.metrics import exact_match
 from transformers.cache_utils import DynamicCache
 
+from ragcache.model.architecture import cache_argument
 from reader_tuning.contexts import Context
 from reader_tuning.rows import Layout
 
@@ -55,7 +56,7 @@ def examine(model: Any, layout: Layout, contexts: Iterable[Context]) -> list[Rep
             continue
         shared = prompts[0].slots[prompts[0].question]
         cache = DynamicCache(config=model.config)
-        model.model(torch.tensor([prompts[0].token_ids[:shared]]), past_key_values=cache)
+        model.model(torch.tensor([prompts[0].token_ids[:shared]]), **cache_argument(model.model, cache))
         for prompt, (question, answers) in zip(prompts, context.asked, strict=True):
             ids = _continue(model, copy.deepcopy(cache), list(prompt.token_ids[shared:]), layout.end)
             text = layout.tokenizer.decode(ids, skip_special_tokens=True).strip()
@@ -66,7 +67,7 @@ def examine(model: Any, layout: Layout, contexts: Iterable[Context]) -> list[Rep
 def _continue(model: Any, cache: DynamicCache, ids: list[int], end: int) -> list[int]:
     said: list[int] = []
     while len(said) < _TOKENS:
-        logits = model(torch.tensor([ids]), past_key_values=cache, logits_to_keep=1).logits
+        logits = model(torch.tensor([ids]), logits_to_keep=1, **cache_argument(model, cache)).logits
         ids = [int(logits[0, -1].argmax())]
         if ids[0] == end:
             break

@@ -1,11 +1,13 @@
-"""What is found in any decoder: its layers, and the switch between attention implementations."""
+"""What is found in any decoder: its layers, its cache argument, the switch between attention implementations."""
 
+import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel
+from transformers.cache_utils import Cache
 
 
 class AttentionSwitch:
@@ -39,3 +41,12 @@ def find_layers(model: Any) -> nn.ModuleList:
     """The decoder layers that hidden states pass through."""
     depth = model.config.get_text_config().num_hidden_layers
     return next(m for m in model.modules() if isinstance(m, nn.ModuleList) and len(m) == depth)
+
+
+def cache_argument(model: nn.Module, cache: Cache) -> dict[str, Cache]:
+    """The cache as the keyword argument that a model's forward takes it by.
+
+    That is `cache` from transformers 5.24 on; `past_key_values` before, and in code that comes with a checkpoint.
+    """
+    name = "cache" if "cache" in inspect.signature(type(model).forward).parameters else "past_key_values"
+    return {name: cache}

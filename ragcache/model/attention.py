@@ -26,7 +26,7 @@ _Part = tuple[slice, Tensor, Tensor, ForwardPlan]
 
 # Keyword arguments that say nothing about the arithmetic; any other one that carries a value changes the result.
 _HARMLESS = frozenset(
-    "position_ids use_cache output_attentions output_hidden_states cache_position is_causal return_dict "
+    "position_ids use_cache cache output_attentions output_hidden_states cache_position is_causal return_dict "
     "past_key_values position_embeddings logits_to_keep num_items_in_batch output_router_logits".split()
 )
 

@@ -13,7 +13,7 @@ from transformers.cache_utils import Cache
 
 from ragcache.errors import UnsupportedModel
 from ragcache.model import attention, compatibility, rope, windows
-from ragcache.model.architecture import AttentionSwitch, find_layers
+from ragcache.model.architecture import AttentionSwitch, cache_argument, find_layers
 from ragcache.model.batching import BatchBuffer, BatchScheduler, ForwardRequest, rows_with_logits, split_logits
 from ragcache.model.buffer import ChunkKV, KVBuffer
 from ragcache.model.chunked_mlp import chunked_mlp
@@ -251,7 +251,8 @@ class Reader:
         cache = DynamicCache() if cache is None else cache
         ids = torch.tensor([list(token_ids)], device=self.device)  # (1, tokens)
         with self._lock, self._attention.use(attention or self.model.config._attn_implementation):
-            output = self.model(input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=1)
+            given = cache_argument(self.model, cache)
+            output = self.model(input_ids=ids, use_cache=True, logits_to_keep=1, **given)
         return output.logits[0, -1].float(), cache
 
     def encode(self, token_ids: Sequence[int], left: Sequence[ChunkKV] = ()) -> ChunkKV:
@@ -331,7 +332,8 @@ class Reader:
 
     def _inputs(self, token_ids: Sequence[int], positions: Positions, buffer: Cache) -> dict[str, Any]:
         ids = torch.tensor([list(token_ids)], device=self.device)  # (1, rows)
-        return {"input_ids": ids, "position_ids": positions[None], "past_key_values": buffer, **self._given}
+        given = cache_argument(self.model, buffer) | self._given
+        return {"input_ids": ids, "position_ids": positions[None], **given}
 
     @contextmanager
     def _ready(self, buffer: KVBuffer, plan: ForwardPlan) -> Iterator[None]:

@@ -17,6 +17,7 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 from transformers.masking_utils import sdpa_mask
 
 from ragcache.errors import UnsupportedModel
+from ragcache.model.architecture import cache_argument
 
 NAME = "ragcache-windows"
 HANDED = "layer_windows"  # the argument that our attention takes them by
@@ -76,8 +77,9 @@ def _look(
     layers = range(model.config.get_text_config().num_hidden_layers)
     ids, positions = (torch.tensor([row], device=model.device) for row in ([0, 0], [span - 2, span - 1]))
     with _looking() as seen, attending(NAME):
-        cache = _Claimed(len(layers), span - 2)
-        model.base_model(input_ids=ids, position_ids=positions, past_key_values=cache, use_cache=True, **handed)
+        base = model.base_model
+        cache = cache_argument(base, _Claimed(len(layers), span - 2))
+        base(input_ids=ids, position_ids=positions, use_cache=True, **cache, **handed)
     told = (seen[layer][1] for layer in layers)
     return (
         tuple(_window(layer, seen[layer][0]) for layer in layers),

@@ -53,7 +53,7 @@ def prompt_of(engine: Engine, chunks: list[Chunk]) -> Prompt:
 
 @torch.no_grad()
 def stock_kv(reader: Reader, prompt: Prompt) -> list[tuple[Tensor, Tensor]]:
-    cache = reader.model(input_ids=torch.tensor([prompt.token_ids]), use_cache=True).past_key_values
+    cache = reader.stock(prompt.token_ids)[1]
     return [(layer.keys, layer.values) for layer in cache.layers]
 
 
@@ -288,7 +288,11 @@ def test_inspect_a_default_index_by_its_own_method_and_by_another_as_the_error_a
     shown = run("Who leads the Tide project?", *options, "--json")
     assert shown.exit_code == 0, shown.output
     found = json.loads(shown.stdout)
-    assert [(one["method"], one["recompute"]) for one in found["choices"]] == [("auto", 0.0), ("in-document", 0.15)]
+    assert [(one["method"], one["recompute"]) for one in found["choices"]] == [
+        ("auto", 0.0),
+        ("behind-document", 0.15),
+        ("in-document", 0.15),
+    ]
     assert found["layers"][2]["key_naive"] > 0
     assert run("Who leads the Tide project?", *options, "--recompute", 0.5).exit_code == 0
     refused = run("Who leads the Tide project?", "--method", "prophetkv", *options)

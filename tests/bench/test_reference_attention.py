@@ -9,6 +9,7 @@ from ragcache.encode import Prefixed
 from ragcache.engine.engine import Engine
 from ragcache.index.index import Index
 from ragcache.method import Method
+from ragcache.model.architecture import cache_argument
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 from ragcache.prompt import Prompt, Template
@@ -95,7 +96,8 @@ def without_first_tokens(reader: Reader, prompt: Prompt) -> torch.Tensor:
         cut.update(layer.keys[:, :, kept], layer.values[:, :, kept], number)
     positions = torch.arange(end, len(prompt))[None]
     ids = torch.tensor([prompt.token_ids[end:]])
-    return reader.model(input_ids=ids, position_ids=positions, past_key_values=cut).logits[0, -1].float()
+    given = cache_argument(reader.model, cut)
+    return reader.model(input_ids=ids, position_ids=positions, **given).logits[0, -1].float()
 
 
 @pytest.mark.parametrize("kind", ["llama", "qwen3"])

@@ -9,6 +9,7 @@ from transformers import DynamicCache
 
 from ragcache.encode import Encoder
 from ragcache.index.index import Index
+from ragcache.model.architecture import cache_argument
 from ragcache.model.buffer import ChunkKV
 from ragcache.model.reader import Reader
 
@@ -60,7 +61,7 @@ def dense(reader: Reader, ids: Sequence[int], positions: Tensor, sees: Tensor) -
     cache = DynamicCache()
     reader.model.base_model(
         input_ids=torch.tensor([list(ids)]), position_ids=positions[None], attention_mask=masks,
-        past_key_values=cache, use_cache=True,
+        use_cache=True, **cache_argument(reader.model.base_model, cache),
     )  # fmt: skip
     return [(layer.keys[0], layer.values[0]) for layer in cache.layers]
 

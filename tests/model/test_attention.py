@@ -15,6 +15,7 @@ from transformers import DynamicCache
 
 from ragcache.errors import UnsupportedModel
 from ragcache.model import attention, plan
+from ragcache.model.architecture import cache_argument
 from ragcache.model.plan import ForwardPlan, Positions, Slots
 from ragcache.model.reader import Reader
 
@@ -209,8 +210,8 @@ def test_sparse_queries_equal_stock_attention_with_a_4d_mask(name: str, readers:
         twin = reader.model(
             input_ids=ids[rows][None],
             position_ids=rows[None],
-            past_key_values=cache,
             attention_mask=hybrid if getattr(reader.model.config, "layer_types", None) else sliding,
+            **cache_argument(reader.model, cache),
         ).logits[0, -1]
     assert (ours - twin).abs().max() <= 1e-5
     untouched = reader.stock(stale.tolist())[0]

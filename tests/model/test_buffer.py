@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from ragcache.model import attention
+from ragcache.model.architecture import cache_argument
 from ragcache.model.buffer import ChunkKV, KVBuffer
 from ragcache.model.plan import ForwardPlan, Positions, Slots
 from ragcache.model.reader import Reader
@@ -144,9 +145,10 @@ def test_a_decoder_that_knows_nothing_of_slots_appends(name: str, readers: Calla
     stock = reader.model.generate(ids, attention_mask=torch.ones_like(ids), **asked)
     buffer = reader.buffer(16)
     prefill(reader, IDS[:-1], buffer)
+    given = cache_argument(reader.model, buffer)
     reader.model.set_attn_implementation(attention.NAME)
     try:
-        ours = reader.model.generate(ids, attention_mask=torch.ones_like(ids), past_key_values=buffer, **asked)
+        ours = reader.model.generate(ids, attention_mask=torch.ones_like(ids), **asked, **given)
     finally:
         reader.model.set_attn_implementation("sdpa")
     assert ours.tolist() == stock.tolist()

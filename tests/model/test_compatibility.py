@@ -75,10 +75,10 @@ def test_a_layer_that_bypasses_the_attention_interface_is_refused() -> None:
     model = tiny_model("llama")
     own = model.model.layers[2].self_attn
 
-    def forward(hidden_states: torch.Tensor, past_key_values: Any = None, **_: Any) -> tuple[torch.Tensor, None]:
+    def forward(hidden_states: torch.Tensor, **given: Any) -> tuple[torch.Tensor, None]:
         split = (1, hidden_states.shape[1], -1, own.head_dim)
         q, k, v = (p(hidden_states).view(split).transpose(1, 2) for p in (own.q_proj, own.k_proj, own.v_proj))
-        k, v = past_key_values.update(k, v, own.layer_idx)
+        k, v = (given.get("cache") or given["past_key_values"]).update(k, v, own.layer_idx)
         mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
         return own.o_proj(mixed.transpose(1, 2).flatten(2)), None
 

@@ -17,6 +17,7 @@ from ragcache.engine.engine import Engine
 from ragcache.index.chunks import Chunk
 from ragcache.method import Method
 from ragcache.methods import METHODS
+from ragcache.model.architecture import cache_argument
 from ragcache.model.buffer import ChunkKV
 from ragcache.model.cost import FlopCounter
 from ragcache.model.prefill_context import PrefillContext
@@ -143,8 +144,9 @@ def attended() -> Attention:
         reader.model.set_attn_implementation("eager")
         try:
             output = reader.model(
-                input_ids=torch.tensor([prompt.token_ids[first:end]]), position_ids=rows[None], past_key_values=cache,
+                input_ids=torch.tensor([prompt.token_ids[first:end]]), position_ids=rows[None],
                 attention_mask=torch.where(mask, 0.0, float("-inf"))[None, None], output_attentions=True,
+                **cache_argument(reader.model, cache),
             )  # fmt: skip
         finally:
             reader.model.set_attn_implementation("sdpa")
