@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,7 @@ def test_their_forwards_are_joined(ready: Any, monkeypatch: pytest.MonkeyPatch) 
     model = type(engine.reader.model)
     forward = model.forward
 
+    @wraps(forward)
     def noted(self: Any, *args: Any, **options: Any) -> Any:
         rows.append(options["input_ids"].shape[1])
         return forward(self, *args, **options)
