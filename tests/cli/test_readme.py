@@ -124,6 +124,55 @@ def test_its_picture_is_described_by_the_figures_it_shows() -> None:
     assert f"keeps {share} % [{low}, {high}]" in README
 
 
+def test_what_recompute_and_a_missing_heading_do_is_as_measured() -> None:
+    text = " ".join(README.split())
+    mended = _row("documents-reader", task="sections-misled", method="in-document", recompute=0.15)
+    assert f"and {_percent(mended, 'adjusted')} [{_percents(mended, 'adjusted_low', 'adjusted_high')}] with" in text
+    bare = _row("documents-reader", task="sections-bare", method="in-document", recompute=0.0)
+    full = _row("documents-reader", task="sections-bare", method="full")
+    said = f"it answers {_percent(bare, 'score')} right, and {_percent(full, 'score')} with full prefill"
+    assert f"{said}: {_percents(bare, 'delta')} points [{_percents(bare, 'ci_low', 'ci_high')}]" in text
+
+
+def test_its_sentence_on_other_readers_is_as_measured() -> None:
+    files = sorted(BENCHMARKS.glob("fresh-sections-*.json"))
+    numbers = {4: "Four", 5: "Five"}
+    assert f"{numbers[len(files)]} small readers keep half of their answers by default, two thirds at 15 %" in README
+    for share, low, high in ((0.0, 0.4, 0.6), (0.15, 0.55, 0.75)):
+        kept = [_row(one.stem, task="fresh-sections", method="auto", recompute=share)["adjusted"] for one in files]
+        assert low < min(kept) <= max(kept) < high
+
+
+def test_its_other_ratios_are_as_measured() -> None:
+    text = " ".join(README.split())
+    short, long = (
+        _row("grid-qwen2.5-0.5b", context=context, chunk=512, method="auto")["speedup"] for context in (512, 8192)
+    )
+    assert f"{_short(short)} times at 512 tokens, {_short(long)} at 8,192" in text
+    same, other = (
+        _row("latency-qwen2.5-0.5b", context=4096, method=f"prefix cache{order}") for order in (", same order", "")
+    )
+    for row, between in ((same, "{} times sooner ({} to {}) if"), (other, "no cache ({} times, {} to {}) if")):
+        assert between.format(*(_short(row[f"speedup{end}"]) for end in ("", "_low", "_high"))) in text
+    others = ("latency-qwen2.5-0.5b", "growth-qwen2.5-0.5b", "peers-qwen2.5-0.5b")
+    runs = [_row(name, context=4096, chunk=512, method="naive")["speedup"] for name in others]
+    assert f"Other runs gave {_short(min(runs))} to {_short(max(runs))} times" in text
+
+
+def _row(file: str, **wanted: object) -> dict[str, Any]:
+    """The first row of a committed table with these values."""
+    rows: list[dict[str, Any]] = json.loads((BENCHMARKS / f"{file}.json").read_text())["rows"]
+    return next(row for row in rows if all(row[name] == value for name, value in wanted.items()))
+
+
+def _percent(row: dict[str, Any], name: str) -> str:
+    return f"{_percents(row, name)} %"
+
+
+def _percents(row: dict[str, Any], *names: str) -> str:
+    return ", ".join(f"{100 * row[name]:.0f}" for name in names)
+
+
 def _short(ratio: float) -> str:
     return sooner_text(ratio).removesuffix("×")
 
