@@ -10,7 +10,7 @@ an accepted answer. Every row asks the same questions; `gain` is against the fir
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,15 +31,6 @@ METHODS = ("auto", "full")
 
 #: What was measured of each question, by row: set, kind, titles, retriever and measure.
 Scores = dict[tuple[str, str, str, str, str], list[float]]
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A question and the file that answers it."""
-
-    question: str
-    answers: tuple[str, ...]
-    file: str
 
 
 def main(
@@ -108,15 +99,15 @@ def _ask_public(scores: Scores, name: str, items: Sequence[Item], titles: str, t
         for retriever in RETRIEVERS:
             with RagCache.open(index, model="bundled", retriever=retriever) as rag:
                 rag.ingest(files, titles=titles, methods=["full"])
-                for one in asked:
+                for one, file in asked:
                     chunks = rag.retrieve(one.question, top_k=top_k)
-                    own = [chunk for chunk in chunks if Path(chunk.source).name == one.file]
+                    own = [chunk for chunk in chunks if Path(chunk.source).name == file]
                     found = any(holds(chunk.text, one.answers) for chunk in own)
                     scores.setdefault((name, "", titles, retriever, "recall"), []).append(float(found))
 
 
-def _write(items: Sequence[Item], folder: Path) -> Iterator[Asked]:
-    """Each item's own document as a Markdown file under its title, and its question."""
+def _write(items: Sequence[Item], folder: Path) -> Iterator[tuple[Item, str]]:
+    """Each item, and the name of a Markdown file that its own document is written to, under its title."""
     files: dict[tuple[str, ...], str] = {}
     for item in items:
         texts = item.passages if item.starts else tuple(item.passages[i] for i in item.gold)
@@ -124,7 +115,7 @@ def _write(items: Sequence[Item], folder: Path) -> Iterator[Asked]:
             files[texts] = f"{len(files):04}.md"
             title = item.titles[0] if item.titles else ""
             (folder / files[texts]).write_text(f"# {title}\n\n" + "\n\n".join(texts) + "\n", encoding="utf-8")
-        yield Asked(item.question, item.answers, files[texts])
+        yield item, files[texts]
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from ragcache.index.chunks import Chunk
 from ragcache.method import Method
 from ragcache.methods import find_method
 from ragcache.model.loading import load_reader
+from ragcache.model.reader import Reader
 from ragcache.report import ignore_progress
 from ragcache.retrieve import Embedder
 from ragcache.select import Grouped, QuestionAttention
@@ -68,9 +69,8 @@ def main(
     """Look twice at every question."""
     use_threads(threads)
     reader = load_reader(model)
-    engine_of = _Asking(reader)
-    chosen = [one for name in split(tasks) for one in engine_of.look(name, n // 2, seed=0)]
-    judged = [one for name in split(tasks) for one in engine_of.look(name, n // 2, seed=1)]
+    chosen = [one for name in split(tasks) for one in _look(reader, name, n // 2, seed=0)]
+    judged = [one for name in split(tasks) for one in _look(reader, name, n // 2, seed=1)]
     rows = [row for look in LOOKS for row in _judge(look, chosen, judged)]
     about = report.meta(**report.about_reader(reader), tasks=tasks, n=n)
     write(out, {"meta": about, "rows": rows})
@@ -78,22 +78,16 @@ def main(
         typer.echo(" ".join(f"{name} {value}" for name, value in row.items()))
 
 
-class _Asking:
-    """Asks one reader."""
-
-    def __init__(self, reader: Any) -> None:
-        self._reader = reader
-
-    def look(self, task: str, n: int, seed: int) -> Iterator[Seen]:
-        """Both looks at each question of a task."""
-        examples = KNOWN[task].examples(n, seed)
-        turns = tuple((name, Contender(find_method(name))) for name in ("auto", "naive"))
-        sampling = Sampling(max_new_tokens=24)
-        job = Job(task, tuple(examples), tuple(Asked(one, turns) for one in examples), sampling)
-        with filled(job, self._reader, Embedder(), ignore_progress) as (index, ids):
-            engine = Engine(self._reader, index)
-            for one in examples:
-                yield _seen(engine, one, index.chunks([ids[text] for text in one.chunks]), sampling)
+def _look(reader: Reader, task: str, n: int, seed: int) -> Iterator[Seen]:
+    """All looks at each question of a task."""
+    examples = KNOWN[task].examples(n, seed)
+    turns = tuple((name, Contender(find_method(name))) for name in ("auto", "naive"))
+    sampling = Sampling(max_new_tokens=24)
+    job = Job(task, tuple(examples), tuple(Asked(one, turns) for one in examples), sampling)
+    with filled(job, reader, Embedder(), ignore_progress) as (index, ids):
+        engine = Engine(reader, index)
+        for one in examples:
+            yield _seen(engine, one, index.chunks([ids[text] for text in one.chunks]), sampling)
 
 
 def _seen(engine: Engine, example: Example, chunks: Sequence[Chunk], sampling: Sampling) -> Seen:
@@ -131,10 +125,13 @@ def _share(look: str, those: Sequence[Seen], limit: float) -> float:
 
 
 def _auc(look: str, those: Sequence[Seen]) -> float | None:
-    """How often a question that full prefill alone has right is moved more than one that the default has right."""
+    """How often a question that full prefill alone has right is moved more than one that the default has right.
+
+    None where fewer than ten are on either side.
+    """
     harmed = [one.moved[look] for one in those if one.full > one.auto]
     fine = [one.moved[look] for one in those if one.auto]
-    if not harmed or not fine:
+    if min(len(harmed), len(fine)) < 10:
         return None
     return fmean((a > b) + 0.5 * (a == b) for a in harmed for b in fine)
 
