@@ -1,15 +1,17 @@
 """Documents about several subjects under one title: what their chunks leave out, no title tells.
 
 In each document some chunks say what holds for those behind them: what a label stands for, which company "the company"
-is, whom the next part is about, in which unit amounts are, where the guard is by now. A parser knows the document's
-title and nothing of that. A prompt has chunks of several documents, as retrieval brings them.
+is, whom the next part is about, in which unit amounts are, what the numbers of a list mean, where the guard is by now.
+A parser knows the document's title and nothing of that. A prompt has chunks of several documents, as retrieval brings
+them.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from ragcache_bench.questions.families import BINDINGS
+from ragcache_bench.questions.families.bindings import enumerations, labels, pronouns, sections, shifts, units
 from ragcache_bench.questions.families.lookups import bystander
 from ragcache_bench.questions.lexicon import PLAIN
 from ragcache_bench.questions.worlds import Question, World
@@ -25,6 +27,7 @@ _TITLES = (
 )  # fmt: skip
 _MONTHS = ("January", "March", "April", "May", "June", "August", "September", "November")
 _OTHERS = 8, 16  # chunks of the documents that nothing is asked about
+_WORDS, _OVERLAP = 48, 8  # of a chunk that is cut anywhere; of these, what the chunk before it ends with
 
 
 @dataclass(frozen=True)
@@ -34,9 +37,9 @@ class Documents(Twinned):
     Attributes
     ----------
     name : str
-        The task's, without `-twin` and `-shuffled`.
-    family : str
-        One of `BINDINGS`.
+        The task's, without `-twin`, `-shuffled` and `-cut`.
+    family : callable
+        Tells of the subjects, and asks about them: one of `questions.families.bindings`.
     chunks : int
         Chunks of a prompt.
     documents : tuple of int
@@ -45,26 +48,32 @@ class Documents(Twinned):
         Least and most chunks of the document that is asked about: the further apart are the fact and what it needs.
     subjects : int
         Subjects, meanings, units or states in each document.
+    interleaved : float
+        Share of documents in which kinds of subjects take turns, so that "the company" is not whoever was named last.
     shuffled : bool
         The chunks stand in any order, as retrieval ranks them, instead of one document after the other. Full prefill
         can then not know what was said first.
+    cut : bool
+        Chunks end after so many words, also within a sentence, and begin with the last words of the one before.
     twin : bool
         The same documents, but every chunk says all that is needed.
     """
 
     name: str
-    family: str
+    family: Callable[[World, bool], None]
     chunks: int = 14
     documents: tuple[int, int] = (2, 8)
     length: tuple[int, int] = (8, 60)
     subjects: int = 3
+    interleaved: float = 0.0
     shuffled: bool = False
+    cut: bool = False
     twin: bool = False
 
     @property
     def full_name(self) -> str:
         """With what sets it apart from the plain task."""
-        return self.name + "-shuffled" * self.shuffled + "-twin" * self.twin
+        return self.name + "-shuffled" * self.shuffled + "-cut" * self.cut + "-twin" * self.twin
 
     def examples(self, n: int, seed: int = 0) -> list[Example]:
         """Return `n` examples; number i is the same with and without `twin`, but for how the facts are told."""
@@ -109,14 +118,18 @@ class Documents(Twinned):
         chunks, own = self._told(start, length, twin=self.twin)
         texts = {(one.text, one.answer): one for one in own}
         named = [one for one in asked if (one.text, one.answer) in texts]
+        if self.cut:
+            chunks, places = _cut(chunks)
+            for one in asked:
+                one.gold = sorted(set[int]().union(*(places[at] for at in one.gold)))
         used = {at for one in asked for at in one.gold}
         return _Document(_title(Random(start)), chunks, named, [at for at in range(len(chunks)) if at not in used])
 
     def _told(self, start: str, length: tuple[int, int], *, twin: bool) -> tuple[tuple[str, ...], list[Question]]:
         rng = Random(start)
         least = rng.randint(*length)
-        world = World(rng, make_level(_FILLER, self.subjects, interleaved=0.0), held=True, lexicon=_PROSE)
-        BINDINGS[self.family](world, twin)
+        world = World(rng, make_level(_FILLER, self.subjects, self.interleaved), held=True, lexicon=_PROSE)
+        self.family(world, twin)
         while world.size < least:
             bystander(world)
         asked = [*world.asked, *(world.ask(fact) for fact in world.facts)]
@@ -134,23 +147,37 @@ class _Document:
     alone: list[int]
 
 
+def _cut(chunks: Sequence[str]) -> tuple[tuple[str, ...], list[range]]:
+    """The same text in chunks of `_WORDS` words, and which of them have words of each of the old ones."""
+    text, step = "\n\n".join(chunks), _WORDS - _OVERLAP
+    words = [(word.start(), word.end()) for word in re.finditer(r"\S+", text)]
+    starts = range(0, max(len(words) - _OVERLAP, 1), step)
+    cut = tuple(text[words[at][0] : words[at : at + _WORDS][-1][1]] for at in starts)
+    places, first = [], 0
+    for chunk in chunks:
+        last = first + len(chunk.split()) - 1
+        places.append(range(max(0, (first - _WORDS) // step + 1), min(last // step, len(cut) - 1) + 1))
+        first = last + 1
+    return cut, places
+
+
 def _title(rng: Random) -> str:
     return rng.choice(_TITLES).format(day=rng.randint(1, 28), month=rng.choice(_MONTHS), year=rng.randint(1990, 2030))
 
 
-_KINDS = {
-    "definitions": "labels",
-    "antecedents": "pronouns",
-    "parts": "sections",
-    "column-units": "units",
-    "minutes": "shifts",
-}
+_KINDS = (
+    Documents("definitions", labels),
+    Documents("antecedents", pronouns),
+    Documents("mixed-antecedents", pronouns, interleaved=1.0),
+    Documents("parts", sections),
+    Documents("column-units", units),
+    Documents("enumerations", enumerations),
+    Documents("minutes", shifts),
+)
 _EVERY = [
-    Documents(name, family, shuffled=shuffled, twin=twin)
-    for name, family in _KINDS.items()
-    for shuffled in (False, True)
-    for twin in (False, True)
-    if not (shuffled and twin)
+    task
+    for kind in _KINDS
+    for task in (kind, replace(kind, twin=True), replace(kind, shuffled=True), replace(kind, cut=True))
 ]
 #: All of these tasks by name.
 DOCUMENTS: dict[str, Documents] = {task.full_name: task for task in _EVERY}

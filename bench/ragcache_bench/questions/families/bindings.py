@@ -17,6 +17,7 @@ _TURNS = (
     "The next {kind} is {s}.", "Now to the {kind} {s}.", "We turn to the {kind} {s}.", "The {kind} {s} comes next.",
 )  # fmt: skip
 _MEANS = ("Below, {label} stands for {s}.", "From here on, {label} means {s}.", "{label} is short for {s} now.")
+_ITEMS = ("{label} is {s}.", "{label} means {s}.", "{label} stands for {s}.")
 _AMOUNTS = ("Amounts below are in {unit}.", "From here on, amounts are in {unit}.", "All that follows is in {unit}.")
 
 
@@ -57,6 +58,19 @@ def labels(world: World, twin: bool) -> None:
             turn.start = world.tell(stream, world.form(_MEANS).format(label=turn.kind, s=turn.subject))
         else:
             turn.fact(stream, relation, turn.subject if twin else turn.kind, "label", twin)
+    world.linked |= not twin
+
+
+def enumerations(world: World, twin: bool) -> None:
+    """One chunk numbers all subjects; each fact names its subject by the number."""
+    rng, stream, kind = world.rng, world.stream(), world.rng.choice(world.lexicon.kinds or _KINDS)
+    rows, letter, form = _some(world, kind), rng.choice("PQRTXZ"), world.form(_ITEMS)
+    turns = [_Turn(world, f"{letter}{n}", world.names.draw(kind), rows) for n in range(1, world.among(2, 4) + 1)]
+    start = world.tell(stream, " ".join(form.format(label=turn.kind, s=turn.subject) for turn in turns))
+    facts = [(turn, relation) for turn in turns for relation in turn.relations]
+    for turn, relation in rng.sample(facts, len(facts)):
+        turn.start = start
+        turn.fact(stream, relation, turn.subject if twin else turn.kind, "enumeration", twin)
     world.linked |= not twin
 
 
