@@ -20,7 +20,7 @@ def test_there_are_seven_kinds_and_none_takes_part_unasked() -> None:
 @pytest.mark.parametrize("name", list(DOCUMENTS))
 def test_a_prompt_has_chunks_of_several_long_documents(name: str) -> None:
     examples = DOCUMENTS[name].examples(30, 1)
-    least, most = (3, 30) if DOCUMENTS[name].cut else (8, 40)
+    least, most = (2, 30) if DOCUMENTS[name].cut else (8, 40)
     assert examples == DOCUMENTS[name].examples(30, 1)
     for one in examples:
         assert one.task == name
