@@ -110,9 +110,10 @@ class RagCache:
             The instruction in front of the chunks.
         splitter : TextSplitter or callable, optional
             An object with `split_text(text)`, or a function of a text; what is over a limit is split further.
-        retriever : {"dense", "hybrid"}, optional
-            How chunks are found, as long as this is open: by their vectors, or by those and by their words (BM25), the
-            two rankings fused.
+        retriever : {"dense", "hybrid", "iterative"}, optional
+            How chunks are found, as long as this is open: by their vectors; by those and by their words (BM25), the two
+            rankings fused, which is the default; or so, and again with the best sentence that was found, for questions
+            that take two facts.
         reranker : str or Reranker, optional
             A cross-encoder of sentence-transformers, or an object with `score(question, texts)`, that puts what was
             found in its final order, as long as this is open.
@@ -189,7 +190,8 @@ class RagCache:
             Most reader tokens of a chunk; the index remembers it.
         titles : str, optional
             Where a line with the document's title and the headings above a chunk stands: in the "text" that the model
-            reads, in what is embedded ("embedding"), in "both", or nowhere ("none"); the index remembers it.
+            reads, in what is embedded ("embedding"), in "both", as in a new index, or nowhere ("none"); the index
+            remembers it.
         exclude, ignore_files
             Patterns to leave out, and whether ignore files are obeyed, as in `ragcache.retrieve.find`.
         prune : bool

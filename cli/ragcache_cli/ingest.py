@@ -59,7 +59,8 @@ def ingest(
         typer.Option(
             metavar="WHERE",
             help="Put a line with the document's title and the headings above a chunk into the text that the model "
-            "reads, what is embedded, or both: text, embedding, both, none; the index remembers it.",
+            "reads, what is embedded, or both: text, embedding, both (a new index's default), none; the index "
+            "remembers it.",
         ),
     ] = None,
     exclude: Exclude = None,
@@ -88,13 +89,13 @@ def ingest(
 
     from ragcache.errors import InvalidArgument
     from ragcache.index.opening import check_paths
-    from ragcache.retrieve import TITLES, check_choice
+    from ragcache.retrieve import DEFAULT_TITLES, TITLES, check_choice
 
     check_methods(method)
     for option, value in (("--chunk-tokens", chunk_tokens), ("--titles", titles)):
         if not paths and value is not None:
             raise InvalidArgument(f"{option} splits documents anew; name their PATH too")
-    check_choice("titles", titles or TITLES[0], TITLES)
+    check_choice("titles", titles or DEFAULT_TITLES, TITLES)
     if paths:
         check_paths(index, paths, exclude=exclude or (), ignore_files=not no_ignore)
     with ExitStack() as stack:

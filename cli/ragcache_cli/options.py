@@ -54,7 +54,10 @@ TopK = Annotated[
 Retrieve = Annotated[
     str | None,
     typer.Option(
-        "--retrieve", metavar="HOW", help="How chunks are found: dense, by vectors, or hybrid, by vectors and words."
+        "--retrieve",
+        metavar="HOW",
+        help="How chunks are found: dense, by vectors; hybrid, by those and words (default); iterative, the same and "
+        "again with the best sentence found.",
     ),
 ]
 Rerank = Annotated[

@@ -27,8 +27,8 @@ from ragcache.prompt import check_question as check_blank
 from ragcache.retrieve import (
     DEFAULT_EMBEDDER,
     DEFAULT_RETRIEVER,
+    DEFAULT_TITLES,
     RETRIEVERS,
-    TITLES,
     Embedder,
     GivenEmbedder,
     Reranker,
@@ -115,7 +115,7 @@ class Opening:
             "method": self.method.name,
             "chunk_tokens": self.known.get("chunk_tokens") or chunk_tokens,
             "top_k": self.known.get("top_k") or top_k,
-            "titles": self.known.get("titles") or TITLES[0],
+            "titles": self.known.get("titles") or ("none" if self.known else DEFAULT_TITLES),  # older ones had none
             "embedder_given": given,
             "splitter": "" if self.splitter is None else splitter_name(self.splitter),
         }

@@ -3,14 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from ragcache.errors import InvalidArgument
 from ragcache.index.chunks import Chunk
 from ragcache.index.copies import mark_copies
 from ragcache.index.index import Index
 from ragcache.retrieve import Reranker, Retriever, Vectors, fuse_ranks
 from ragcache.retrieve.given import AnyEmbedder
+from ragcache.retrieve.places import sentences_of
 
 _DEPTH, _LEAST = 4, 20  # so many times the chunks that are wanted are ranked, and at least so many
+_POOL = 12  # chunks whose sentences may lead to others
 
 
 @dataclass(frozen=True)
@@ -35,24 +39,52 @@ class Search:
     reranker: Reranker | None = None
 
     def find(self, question: str, count: int, retriever: Retriever) -> list[Chunk]:
-        """The best chunks for a question, best first, each text once, with their cosine similarity where it is known.
+        """The best chunks for a question, best first, each text once, with its cosine similarity where known."""
+        search = self._search_again if retriever == "iterative" else self._search
+        return mark_copies(self.index, self._rerank(question, search(question, count, retriever))[:count])
+
+    def _search(self, question: str, count: int, retriever: Retriever) -> list[Chunk]:
+        """At least `count` chunks, if there are as many.
 
         Files and vector stores may have brought the same texts, so more are looked for until there are enough.
         """
         [embedding] = self.embedder.embed([question])
-        deep = retriever == "hybrid" or self.reranker is not None
+        deep = retriever != "dense" or self.reranker is not None
         wanted, total = max(_DEPTH * count, _LEAST) if deep else count, self.vectors.count()
         while True:
             similar = dict(self.vectors.query(embedding, wanted))
             names = list(similar)
-            if retriever == "hybrid":
-                names = fuse_ranks(names, self.index.catalog.search_words(question, wanted))
+            if retriever != "dense":
+                worded = self.index.catalog.search_words(question, wanted)
+                # What has no vector has no KV yet, or belongs to a program's own store.
+                similar |= self.vectors.similarities(embedding, [name for name in worded if name not in similar])
+                names = fuse_ranks(names, [name for name in worded if name in similar])
             distinct: dict[str, Chunk] = {}
             for chunk in self.index.chunks(names):
-                distinct.setdefault(chunk.text.strip(), replace(chunk, score=similar.get(chunk.id)))
+                distinct.setdefault(chunk.text.strip(), replace(chunk, score=similar[chunk.id]))
             if len(distinct) >= count or wanted >= total:
-                return mark_copies(self.index, self._rerank(question, list(distinct.values()))[:count])
+                return list(distinct.values())
             wanted *= 2
+
+    def _search_again(self, question: str, count: int, retriever: Retriever) -> list[Chunk]:
+        """Half of the chunks for the question, the others for the question with the best sentence that it found.
+
+        The second fact of a question may share no word with it: who makes a thing is asked in order to ask about the
+        maker. Iterative retrieval as in Shao et al., "Enhancing Retrieval-Augmented Large Language Models with
+        Iterative Retrieval-Generation Synergy" (2305.15294), with a sentence of the chunks in place of an answer.
+        """
+        first = self._search(question, max(count, _POOL), retriever)
+        said = list(dict.fromkeys(one for chunk in first[:_POOL] for one in sentences_of(chunk.text)))
+        if not said:
+            return first
+        [asked, *meanings] = self.embedder.embed([question, *said])
+        best = said[int(np.argmax([float(asked @ one) for one in meanings]))]
+        again = self._search(f"{question} {best}", count, retriever)
+        found = {chunk.text.strip(): chunk for chunk in first[: -(-count // 2)]}
+        scores = {chunk.id: chunk.score for chunk in first}
+        for chunk in (*again, *first):
+            found.setdefault(chunk.text.strip(), replace(chunk, score=scores.get(chunk.id)))
+        return list(found.values())
 
     def _rerank(self, question: str, chunks: Sequence[Chunk]) -> list[Chunk]:
         if self.reranker is None or not chunks:

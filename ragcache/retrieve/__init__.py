@@ -9,13 +9,14 @@ from ragcache.retrieve.fusion import DEFAULT_RETRIEVER, RETRIEVERS, Retriever, f
 from ragcache.retrieve.given import GivenEmbedder, GivenSplitter, TextEmbedder, TextSplitter
 from ragcache.retrieve.rerank import Reranker, as_reranker
 from ragcache.retrieve.split import EDITION, Limit, Piece, Splitter
-from ragcache.retrieve.titles import TITLE_TEMPLATE, TITLES, Titles, add_title, title_line, title_parts
+from ragcache.retrieve.titles import DEFAULT_TITLES, TITLE_TEMPLATE, TITLES, Titles, add_title, title_line, title_parts
 from ragcache.retrieve.vanished import find_standing, gone
 from ragcache.retrieve.vectors import Vectors
 
 __all__ = [
     "DEFAULT_EMBEDDER",
     "DEFAULT_RETRIEVER",
+    "DEFAULT_TITLES",
     "EDITION",
     "RETRIEVERS",
     "TITLES",

@@ -4,11 +4,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-Retriever = Literal["dense", "hybrid"]
-"""How chunks are found: by their vectors, or by their words too."""
+Retriever = Literal["dense", "hybrid", "iterative"]
+"""How chunks are found: by their vectors; by their words too; by those, and again with the best sentence found."""
 
 RETRIEVERS: tuple[Retriever, ...] = get_args(Retriever)
-DEFAULT_RETRIEVER: Retriever = "dense"
+DEFAULT_RETRIEVER: Retriever = "hybrid"
 _DAMPING = 60
 
 

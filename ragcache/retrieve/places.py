@@ -54,6 +54,12 @@ def marks_within(marks: Sequence[Sequence[Any]], start: int, end: int) -> tuple[
     return tuple(Mark(max(offset - start, 0), page, heading) for offset, page, heading in marks[first:last])
 
 
+def sentences_of(text: str) -> list[str]:
+    """The sentences of a text, each on one line, without its headings."""
+    said = (" ".join(match[0].split()) for match in _SENTENCE.finditer(text))
+    return [one for one in said if not _is_heading(one)]
+
+
 def find_excerpt(text: str, question: str, length: int = EXCERPT_CHARACTERS) -> tuple[int, str]:
     """Find the passage of a text that shares most words with a question; its beginning where none does.
 

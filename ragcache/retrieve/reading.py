@@ -66,3 +66,11 @@ class Reading:
         except Exception:  # vectors of another size, a file that is gone
             return None
         return found.ids[0], found.distances[0]
+
+    def get(self, ids: Sequence[str]) -> tuple[Sequence[str], Sequence[Sequence[float]]] | None:
+        """Those of some ids that are there, with their vectors; None where it fails."""
+        try:
+            found = self._bindings.get(self._id, list(ids), None, None, 0, None, ["embeddings"], *_PLACE)
+        except Exception:  # a file that is gone
+            return None
+        return found.ids, found.embeddings

@@ -17,6 +17,7 @@ Titles = Literal["none", "text", "embedding", "both"]
 """Where title lines stand: nowhere, in the text that the model reads, in the text that is embedded, or in both."""
 
 TITLES: tuple[Titles, ...] = get_args(Titles)
+DEFAULT_TITLES: Titles = "both"
 TITLE_TEMPLATE = "{title}\n{text}"
 """How a program's chunk is written under its title."""
 

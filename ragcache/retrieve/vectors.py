@@ -133,6 +133,26 @@ class Vectors:
             result = self._collection.query(query_embeddings=[embedding], n_results=k, include=["distances"])
         return result["ids"][0], (result["distances"] or [[]])[0]
 
+    def similarities(self, embedding: NDArray[np.float32], ids: Sequence[str]) -> dict[str, float]:
+        """Cosine similarities of some chunks, by id; what has no vector is left out.
+
+        Parameters
+        ----------
+        embedding : ndarray, (dim,)
+            L2-normalised.
+        ids : Sequence[str]
+            Of chunks.
+        """
+        if not ids:
+            return {}
+        reading = self._read()
+        found = None if reading is None else reading.get(ids)
+        if found is None:
+            part = self._collection.get(ids=list(ids), include=["embeddings"])
+            found = part["ids"], np.asarray(part["embeddings"]).tolist()
+        names, stored = found
+        return dict(zip(names, (np.asarray(stored, np.float32) @ embedding).tolist(), strict=True)) if names else {}
+
     def embeddings(self, ids: Sequence[str]) -> NDArray[np.float32]:
         """Read vectors back, in the order of `ids`.
 

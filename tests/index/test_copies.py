@@ -131,7 +131,7 @@ def test_a_search_finds_the_text_once_and_answers_from_the_right_document(tmp_pa
     for name, header in (("otter", OTTER), ("heron", HERON)):
         (tmp_path / f"{name}.txt").write_text(f"{header}\n\n\n{TEXT}\n")
     with RagCache.open(tmp_path / "index", model=tiny_reader(), splitter=by_blank_lines) as rag:
-        rag.ingest(sorted(tmp_path.glob("*.txt")), chunk_tokens=200)
+        rag.ingest(sorted(tmp_path.glob("*.txt")), chunk_tokens=200, titles="none")
         assert rag.index.catalog.stats()["chunks"] == 4
         assert [chunk.origin for chunk in rag.retrieve(TEXT, top_k=3)].count("unknown") == 1
         for name in ("Otter", "Heron"):

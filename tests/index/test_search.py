@@ -44,7 +44,7 @@ def index(tmp_path: Path, checkpoint: Path) -> Path:
     for name, text in PAGES.items():
         (tmp_path / "pages" / name).write_text(text, encoding="utf-8")
     with RagCache.open(tmp_path / "index", model=str(checkpoint), method="naive", embedder=Blind()) as rag:
-        rag.ingest(tmp_path / "pages")
+        rag.ingest(tmp_path / "pages", titles="none")
     return tmp_path / "index"
 
 
@@ -55,8 +55,8 @@ def found(index: Path, question: str, count: int, **how: Any) -> list[str]:
 
 def test_words_find_what_vectors_miss(index: Path) -> None:
     question = "QX-417" + " nobody knows" * 9
-    assert found(index, question, 1) != [PAGES["pump.txt"]]
-    assert found(index, question, 1, retriever="hybrid") == [PAGES["pump.txt"]]
+    assert found(index, question, 1, retriever="dense") != [PAGES["pump.txt"]]
+    assert found(index, question, 1) == [PAGES["pump.txt"]], "by default words count too"
 
 
 def test_chunks_that_no_word_names_are_found_by_their_vectors(index: Path) -> None:
@@ -95,7 +95,7 @@ def test_what_is_no_reranker_is_refused(index: Path) -> None:
         found(index, "When?", 1, reranker=Short())
     with pytest.raises(InvalidArgument, match="int is no reranker"):
         found(index, "When?", 1, reranker=3)
-    with pytest.raises(InvalidArgument, match="retriever is 'sparse'; choose one of dense, hybrid"):
+    with pytest.raises(InvalidArgument, match="retriever is 'sparse'; choose one of dense, hybrid, iterative"):
         found(index, "When?", 1, retriever="sparse")
 
 
@@ -103,3 +103,39 @@ def test_answers_come_from_what_was_found(index: Path) -> None:
     with RagCache.open(index, embedder=Blind(), retriever="hybrid") as rag:
         [source] = rag.ask("Where is QX-417?", top_k=1, sampling=Sampling(max_new_tokens=2)).sources
     assert source.text == PAGES["pump.txt"]
+
+
+def test_words_find_nothing_that_has_no_vector_yet(index: Path) -> None:
+    with RagCache.open(index, embedder=Blind()) as rag:
+        [gone] = [row.id for row in rag.index.catalog.all_chunks() if row.text == PAGES["pump.txt"]]
+        rag._vectors.delete([gone])
+        assert [chunk.text for chunk in rag._search.find("QX-417", 3, "hybrid")] != []
+        assert gone not in [chunk.id for chunk in rag._search.find("QX-417", 3, "hybrid")]
+
+
+def test_what_words_found_has_its_similarity_too(index: Path) -> None:
+    with RagCache.open(index, embedder=Blind()) as rag:
+        dense = {chunk.id: chunk.score for chunk in rag._search.find("QX-417", 3, "dense")}
+        hybrid = {chunk.id: chunk.score for chunk in rag._search.find("QX-417", 3, "hybrid")}
+    assert hybrid == pytest.approx(dense, abs=1e-5)
+
+
+MAKERS = {
+    "a.txt": "The Pelpra pump is made by Norko Systems. It is green.",
+    "b.txt": "Norko Systems can be reached under 6169. Its office is in Kelmar.",
+    "c.txt": "The phone number of the harbour has seven digits.",
+    "d.txt": "The phone number of the town hall is written at the door.",
+}
+
+
+def test_an_iterative_search_goes_on_from_the_best_sentence_that_it_found(tmp_path: Path, checkpoint: Path) -> None:
+    for name, text in MAKERS.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    question = "What is the phone number of the company that makes the Pelpra pump?"
+    with RagCache.open(tmp_path / "index", model=str(checkpoint), method="naive", retriever="iterative") as rag:
+        rag.ingest(sorted(tmp_path.glob("*.txt")), titles="none")
+        first = [chunk.text for chunk in rag._search.find(question, 2, "hybrid")]
+        again = rag.retrieve(question, top_k=2)
+        assert MAKERS["b.txt"] not in first
+        assert [chunk.text for chunk in again] == [MAKERS["a.txt"], MAKERS["b.txt"]]
+        assert len({chunk.id for chunk in rag.retrieve(question, top_k=4)}) == 4

@@ -51,7 +51,7 @@ def documents() -> list[Document]:
 
 @pytest.fixture(scope="module")
 def rag(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RagCache]:
-    with RagCache.open(tmp_path_factory.mktemp("langchain") / "index", dtype="float32") as rag:
+    with RagCache.open(tmp_path_factory.mktemp("langchain") / "index", dtype="float32", retriever="dense") as rag:
         yield rag
 
 

@@ -88,7 +88,7 @@ def over(store: RagCacheVectorStore) -> VectorStoreIndex:
 
 @pytest.fixture(scope="module")
 def rag(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RagCache]:
-    with RagCache.open(tmp_path_factory.mktemp("llama") / "index", dtype="float32") as rag:
+    with RagCache.open(tmp_path_factory.mktemp("llama") / "index", dtype="float32", retriever="dense") as rag:
         yield rag
 
 
