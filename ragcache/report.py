@@ -106,8 +106,8 @@ class CacheReport:
     tokens : Tokens
         Token counts.
     charged : float
-        Token-layers of selectable context tokens computed fresh for this answer, every pass included, over
-        (selectable tokens x layers).
+        Token-layers of selectable context tokens computed fresh for this answer, every pass included and each counted
+        once, over (selectable tokens x layers).
     charged_flops : float
         FLOPs of everything before the first token over those of a full prefill of the same prompt.
     ms : Timings
