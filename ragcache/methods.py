@@ -196,7 +196,17 @@ _ROWS = (
         paper="2603.05353",
         about="what the question attends to in middle layers, the best chunk last",
         when="independent chunks and deep models with known retrieval layers",
-        when_not="chunks are steps, events or corrections of one another",
+        when_not="chunks are steps, events or corrections of one another; try infoflow-in-order beside it",
+    ),
+    Method(
+        "infoflow-in-order",
+        Alone(),
+        _INFOFLOW,
+        0.15,
+        paper="2603.05353",
+        about="infoflow's choice alone: chunks stay in the order of retrieval",
+        when="to tell what infoflow's choice does from what its reordering does, or where order means something",
+        when_not="the question's chunk is far from the question, and chunks may change places",
     ),
     Method(
         "fusionrag",

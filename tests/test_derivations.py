@@ -94,6 +94,7 @@ AXES_OF: dict[str, tuple[float | None, dict[str, str | None]]] = {
         0.15,
         {"encode": "Alone()", "select": RETRIEVAL, "layout": f"BestLast(by={RETRIEVAL}, share=0.15)"},
     ),
+    "infoflow-in-order": (0.15, {"encode": "Alone()", "select": RETRIEVAL}),
     "fusionrag": (0.15, {"encode": FUSED, "select": LAST}),
     "psr-fused": (0.15, {"encode": FUSED, "select": LAST, "attend": "Scaled(temperature=0.95, scale=1.0)"}),
     "in-document": (0.15, {"encode": "InDocument(window=2048)", "select": EVERY}),
@@ -375,6 +376,10 @@ def test_row_infoflow(stage: Stage) -> None:
     stitched = stage.stitched(alone, [RETRIEVED[place] for place in order])
     chosen = stitched.best(attention(stitched, range(22, 26), "norm"), 0.15)
     assert_same(stage.prefill(METHODS["infoflow"]), stitched.prompt, chosen, stage.logits(stitched, chosen))
+
+
+def test_row_infoflow_in_order(stage: Stage) -> None:
+    check_choice(stage, "infoflow-in-order", alone, lambda stitched: attention(stitched, range(22, 26), "norm"))
 
 
 def test_row_fusionrag(stage: Stage) -> None:
