@@ -38,7 +38,8 @@ class Fused(BaseEncoder):
     Attributes
     ----------
     neighbours : int
-        How many (paper: 10; 5 is about as good, 15 worse); fewer where the model's length has no room for more.
+        How many (paper: 10; 5 is about as good, 15 worse); fewer where the model's length has no room for more, which
+        both kinds of neighbours share.
     by : {"similarity", "structure", "both"}
         The most similar chunks, most similar first (paper); those before the chunk in its own document, nearest last;
         or half of them by structure, right in front of the chunk, and behind the prefix similar ones that are not among
