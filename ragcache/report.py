@@ -1,7 +1,7 @@
 """What answers and ingestions report: where each chunk's KV came from, what was done, and how long it took."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 CacheState = Literal["hit", "exact", "miss"]
@@ -223,6 +223,11 @@ class IngestReport:
         A sentence for each entry under the paths that could not be read.
     notes : tuple of str
         What was not done as asked, such as chunks that a limit keeps shorter.
+    forgotten : tuple of str
+        Documents that were removed, since their files are gone.
+    outdated : Mapping
+        How many chunks were fused with others than those most similar to them now, by recipe; `RagCache.refresh` makes
+        their KV anew.
     """
 
     added: int
@@ -238,6 +243,7 @@ class IngestReport:
     ignored: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     forgotten: tuple[str, ...] = ()
+    outdated: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:

@@ -48,6 +48,15 @@ Methods = Annotated[
         "Without it the index's own method.",
     ),
 ]
+FusedMethods = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--method",
+        metavar="NAME",
+        help="Look at what this row of `ragcache methods` loads; may be given several times. Without it at all that "
+        "the index holds.",
+    ),
+]
 TopK = Annotated[
     int | None, typer.Option("--top-k", metavar="N", help="Chunks to retrieve; without it the index's own number.")
 ]
