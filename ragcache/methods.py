@@ -164,7 +164,7 @@ _ROWS = (
         0.20,
         paper="2510.10129",
         about="what a small model attends to, in groups",
-        when="a small model of the same kind runs beside the primary, best on an idle CPU",
+        when="a small model of the primary's family is named with --auxiliary, best on an idle CPU",
         when_not="primary and auxiliary are of like size: the auxiliary reads the whole prompt",
     ),
     Method(

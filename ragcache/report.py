@@ -63,7 +63,8 @@ class Timings:
     """Milliseconds per stage. `first_token` runs from the end of retrieval to the first token's logits.
 
     `match` is spent on finding known chunks in a prompt that somebody else wrote; `total` runs from the beginning of a
-    request, retrieval included, to the end of the answer.
+    request, retrieval included, to the end of the answer. `auxiliary` is how long another model read the prompt, beside
+    the other stages: what of it had to be waited for is in `select`.
     """
 
     retrieve: float = 0.0
@@ -74,6 +75,7 @@ class Timings:
     prefill: float = 0.0
     first_token: float = 0.0
     total: float = 0.0
+    auxiliary: float = 0.0
 
 
 @dataclass(frozen=True)

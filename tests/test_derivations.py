@@ -354,9 +354,7 @@ def test_row_droidspeak(stage: Stage) -> None:
 def test_row_cacheclip(stage: Stage) -> None:
     """With another model of the primary's kind in the sibling's place."""
     small = Reader(stock(7), byte_tokenizer(), name="small")
-    row = METHODS["cacheclip"]
-    named = replace(row, select=replace(row.select, inner=replace(row.select.inner, model=small)))  # type: ignore
-    ours, stitched = stage.prefill(named), stage.stitched(behind_prefix)
+    ours, stitched = stage.prefill(METHODS["cacheclip"].with_auxiliary(small)), stage.stitched(behind_prefix)
     chosen = stitched.best(auxiliary(stock(7), stitched), 0.2)
     assert_same(ours, stitched.prompt, chosen, stage.logits(stitched, chosen))
 

@@ -86,7 +86,7 @@ def lendable(row: Method) -> bool:
 
 
 def line_up(
-    rag: RagCache, names: Sequence[str], budgets: Sequence[float], seeds: Sequence[int], *, named: bool = False
+    rag: RagCache, names: Sequence[str | Method], budgets: Sequence[float], seeds: Sequence[int], *, named: bool = False
 ) -> LineUp:
     """Who answers, at which shares; 0 is always among them, once for all rows that then do the same.
 
@@ -94,7 +94,7 @@ def line_up(
     ----------
     rag : RagCache
         The index.
-    names : sequence of str
+    names : sequence of str or Method
         Rows to test beside its own method and the controls, if it holds their KV.
     budgets : sequence of float
         Shares to recompute.
@@ -110,10 +110,11 @@ def line_up(
     """
     own, held = rag.engine.method, set(rag.index.catalog.recipes())
     rows = {row.name: row for row in [methods.find_method("full"), own, *map(methods.find_method, [*CONTROLS, *names])]}
+    given = {methods.find_method(name).name for name in names}
     lacking = [row for row in rows.values() if row.encode is not None and row.encode.recipe not in held]
-    wanted = {*CONTROLS, *(names if named else ())}
+    wanted = {*CONTROLS, *(given if named else ())}
     made = [row for row in lacking if lendable(row) and row.name in wanted]
-    left_out = [row for row in lacking if row not in made and (not named or row.name not in names)]
+    left_out = [row for row in lacking if row not in made and (not named or row.name not in given)]
     tested = [row for row in rows.values() if row not in left_out]
     first = [Contender(row, row.recompute) for row in (rows["full"], own) if row in tested]
     several = contenders(tested, sorted({0.0, *budgets}), seeds, controls=())

@@ -78,6 +78,15 @@ OwnMethod = Annotated[
     str | None,
     typer.Option("--method", metavar="NAME", help="A row of `ragcache methods`; without it the index's own."),
 ]
+Auxiliary = Annotated[
+    str | None,
+    typer.Option(
+        "--auxiliary",
+        metavar="NAME",
+        help="Hub id or folder of the small model that chooses tokens for the method cacheclip, or smollm2; without it "
+        "the built-in test model's sibling, which fits that model alone.",
+    ),
+]
 Recompute = Annotated[
     float | None,
     typer.Option(metavar="R", help="Share of the reused tokens to recompute, 0 to 1; without it the method's own."),

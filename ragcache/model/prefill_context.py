@@ -66,6 +66,10 @@ class PrefillContext:
         (slots,) bool: selectable, and among the rows of a final forward.
     score_mod : ScoreModFunction or None
         How attention logits are shaped from the final forward on; a method's score mod sets it.
+    auxiliary_ms : float
+        Milliseconds that another model has read for this prompt.
+    notes : list of str
+        What the method's choices want the answer's report to say.
     """
 
     reader: Reader
@@ -83,6 +87,8 @@ class PrefillContext:
     charged: Tensor = field(init=False)
     recomputed: Tensor = field(init=False)
     score_mod: ScoreModFunction | None = field(default=None, init=False)
+    auxiliary_ms: float = field(default=0.0, init=False)
+    notes: list[str] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         prompt, device = self.prompt, self.reader.device
