@@ -153,9 +153,9 @@ _ROWS = (
         attend=Scaled(temperature=0.9, scale=0.9),
         paper="2603.20218",
         about="prefix, scale, recompute: link0, ape and cacheblend together",
-        when="nothing can be encoded with neighbours, and temperature and scale can be tuned",
-        when_not="without questions to tune on, or with shallow models",
-        tuned=("attend.temperature", "attend.scale"),
+        when="nothing can be encoded with neighbours, and p, T and S can be tuned together",
+        when_not="without questions to tune prefix, temperature and scale on at once, or with shallow models",
+        tuned=("encode.tokens", "attend.temperature", "attend.scale"),
     ),
     Method(
         "cacheclip",

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from ragcache import methods
-from ragcache.encode import Alone
 from ragcache.errors import ingest
 from ragcache.method import Method
 from ragcache.rag import RagCache
 from ragcache_bench.contenders import Contender, contenders
+from ragcache_bench.lending import lendable
 from ragcache_bench.recommend import SAFE, Recommendation, recommend
 from ragcache_bench.table import Row
 
@@ -78,11 +78,6 @@ class LineUp:
             return found
         first = f"The index does not hold its KV yet; first run `{lacking[0].command}`"
         return replace(found, words=f"{found.words}. {first}")
-
-
-def lendable(row: Method) -> bool:
-    """Whether what a row loads can be made of a question's chunks alone."""
-    return isinstance(row.encode, Alone)
 
 
 def line_up(

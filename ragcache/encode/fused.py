@@ -24,7 +24,7 @@ _STITCHED = "stitched"
 
 @dataclass(frozen=True)
 class Fused(BaseEncoder):
-    """Similarity-guided preprocessing, FusionRAG (2601.12904) section 4.1.
+    """Similarity-guided preprocessing, FusionRAG (2601.12904) section 3.1.
 
     The base encoding prefills every chunk behind the system prefix. The fused encoding prefills it again behind the
     prefix and the base KV of its `neighbours` most similar chunks, re-rotated to contiguous positions, and replaces its
