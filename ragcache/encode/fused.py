@@ -29,7 +29,8 @@ class Fused(BaseEncoder):
     The base encoding prefills every chunk behind the system prefix. The fused encoding prefills it again behind the
     prefix and the base KV of its `neighbours` most similar chunks, re-rotated to contiguous positions, and replaces its
     KV by the result.
-    Chunks that are retrieved together have then seen each other.
+    Chunks that are retrieved together have then seen each other. Neighbours are looked for when the KV is made: once
+    others have come, `ragcache refresh` makes it anew behind those of today.
 
     Beside K and V it stores `value_shift`, (tokens,) fp32: how far each token's values moved from the base encoding (A)
     to the fused encoding (B). Of token t it is the mean over layers of ||V_B[t] - V_A[t]||^2 / mean over the chunk's
