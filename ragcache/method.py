@@ -1,7 +1,7 @@
 """Method: one choice on each axis, which is one way of answering from cached chunks."""
 
-from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from ragcache.attend import ScoreMod
 from ragcache.encode import Encoder
@@ -9,6 +9,10 @@ from ragcache.errors import InvalidArgument
 from ragcache.layout import Layout, Retrieved
 from ragcache.schedule import Flat, Schedule
 from ragcache.select import Selector
+from ragcache.select.auxiliary import with_auxiliary
+
+if TYPE_CHECKING:
+    from ragcache.model.reader import Reader
 
 AXES = ("encode", "select", "schedule", "attend", "layout")
 
@@ -98,6 +102,22 @@ class Method:
         """Whether questions over one context may share its recomputation, since nothing about it depends on them."""
         chosen = budget >= 1 or (self.select is not None and self.select.query_agnostic)
         return budget > 0 and chosen and self.attend is None and self.schedule.precomputable
+
+    def with_auxiliary(self, model: "str | Reader") -> "Method":
+        """The same row with another auxiliary model: "smollm2", a hub id, a folder, or a reader.
+
+        Raises
+        ------
+        InvalidArgument
+            If the row has no auxiliary.
+        """
+        select = with_auxiliary(self.select, model)
+        if select is None:
+            raise InvalidArgument(
+                f"method {self.name!r} has no auxiliary model to be {model!r}; leave --auxiliary out, or take "
+                "--method cacheclip"
+            )
+        return replace(self, select=select)
 
     def as_dict(self) -> dict[str, Any]:
         """A row of `ragcache methods --json`."""

@@ -205,6 +205,23 @@ class RagCache:
         self._remember(work.chunking)
         return report
 
+    def refresh(self, *, methods: Sequence[AnyMethod] | None = None, progress: Progress | None = None) -> IngestReport:
+        """Make KV anew that was fused with other chunks than it would be today, other programs' chunks included.
+
+        Parameters
+        ----------
+        methods : sequence of str or Method, optional
+            Rows of the method table; all whose fused KV the index holds by default.
+        progress : callable, optional
+            As in `ingest`.
+
+        Raises
+        ------
+        EmptyIndex
+            If nothing was ingested.
+        """
+        return self._ingestion(progress).refresh(self._fused(methods))
+
     def plan(
         self,
         paths: str | Path | Sequence[str | Path],
@@ -404,6 +421,12 @@ class RagCache:
     def _encoders(self, names: Sequence[AnyMethod] | None) -> list[Encoder]:
         rows = [methods.find_method(name) for name in names or [self.method]]
         return [row.encode for row in rows if row.encode is not None]
+
+    def _fused(self, names: Sequence[AnyMethod] | None) -> list[Encoder]:
+        """Encoders of these rows, or of the index's own and all whose KV it holds, that fuse a chunk with others."""
+        rows = names or (self.method, *methods.list_methods())
+        made = {*self.index.catalog.recipes(), *(one.recipe for one in self._encoders(names))}
+        return [one for one in self._encoders(rows) if one.base_encoding is not None and one.recipe in made]
 
     def _ingestion(
         self, progress: Progress | None = None, chunk_tokens: int | None = None, titles: str | None = None

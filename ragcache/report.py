@@ -1,7 +1,7 @@
 """What answers and ingestions report: where each chunk's KV came from, what was done, and how long it took."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 CacheState = Literal["hit", "exact", "miss"]
@@ -63,7 +63,8 @@ class Timings:
     """Milliseconds per stage. `first_token` runs from the end of retrieval to the first token's logits.
 
     `match` is spent on finding known chunks in a prompt that somebody else wrote; `total` runs from the beginning of a
-    request, retrieval included, to the end of the answer.
+    request, retrieval included, to the end of the answer. `auxiliary` is how long another model read the prompt, beside
+    the other stages: what of it had to be waited for is in `select`.
     """
 
     retrieve: float = 0.0
@@ -74,6 +75,7 @@ class Timings:
     prefill: float = 0.0
     first_token: float = 0.0
     total: float = 0.0
+    auxiliary: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -106,8 +108,8 @@ class CacheReport:
     tokens : Tokens
         Token counts.
     charged : float
-        Token-layers of selectable context tokens computed fresh for this answer, every pass included, over
-        (selectable tokens x layers).
+        Token-layers of selectable context tokens computed fresh for this answer, every pass included and each counted
+        once, over (selectable tokens x layers).
     charged_flops : float
         FLOPs of everything before the first token over those of a full prefill of the same prompt.
     ms : Timings
@@ -223,6 +225,11 @@ class IngestReport:
         A sentence for each entry under the paths that could not be read.
     notes : tuple of str
         What was not done as asked, such as chunks that a limit keeps shorter.
+    forgotten : tuple of str
+        Documents that were removed, since their files are gone.
+    outdated : Mapping
+        How many chunks were fused with others than those most similar to them now, by recipe; `RagCache.refresh` makes
+        their KV anew.
     """
 
     added: int
@@ -238,6 +245,7 @@ class IngestReport:
     ignored: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     forgotten: tuple[str, ...] = ()
+    outdated: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:

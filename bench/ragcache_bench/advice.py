@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from ragcache import methods
-from ragcache.encode import Alone
 from ragcache.errors import ingest
 from ragcache.method import Method
 from ragcache.rag import RagCache
 from ragcache_bench.contenders import Contender, contenders
+from ragcache_bench.lending import lendable
 from ragcache_bench.recommend import SAFE, Recommendation, recommend
 from ragcache_bench.table import Row
 
@@ -80,13 +80,8 @@ class LineUp:
         return replace(found, words=f"{found.words}. {first}")
 
 
-def lendable(row: Method) -> bool:
-    """Whether what a row loads can be made of a question's chunks alone."""
-    return isinstance(row.encode, Alone)
-
-
 def line_up(
-    rag: RagCache, names: Sequence[str], budgets: Sequence[float], seeds: Sequence[int], *, named: bool = False
+    rag: RagCache, names: Sequence[str | Method], budgets: Sequence[float], seeds: Sequence[int], *, named: bool = False
 ) -> LineUp:
     """Who answers, at which shares; 0 is always among them, once for all rows that then do the same.
 
@@ -94,7 +89,7 @@ def line_up(
     ----------
     rag : RagCache
         The index.
-    names : sequence of str
+    names : sequence of str or Method
         Rows to test beside its own method and the controls, if it holds their KV.
     budgets : sequence of float
         Shares to recompute.
@@ -110,10 +105,11 @@ def line_up(
     """
     own, held = rag.engine.method, set(rag.index.catalog.recipes())
     rows = {row.name: row for row in [methods.find_method("full"), own, *map(methods.find_method, [*CONTROLS, *names])]}
+    given = {methods.find_method(name).name for name in names}
     lacking = [row for row in rows.values() if row.encode is not None and row.encode.recipe not in held]
-    wanted = {*CONTROLS, *(names if named else ())}
+    wanted = {*CONTROLS, *(given if named else ())}
     made = [row for row in lacking if lendable(row) and row.name in wanted]
-    left_out = [row for row in lacking if row not in made and (not named or row.name not in names)]
+    left_out = [row for row in lacking if row not in made and (not named or row.name not in given)]
     tested = [row for row in rows.values() if row not in left_out]
     first = [Contender(row, row.recompute) for row in (rows["full"], own) if row in tested]
     several = contenders(tested, sorted({0.0, *budgets}), seeds, controls=())

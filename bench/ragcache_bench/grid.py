@@ -10,10 +10,11 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from ragcache.errors import InvalidArgument
 from ragcache.method import Method
+from ragcache_bench.lending import lendable
 
 Settings = Mapping[str, Any]
 CANDIDATES = 8
-_OFFLINE = "encode"  # made at ingestion; another one would need another index
+_ENCODE = "encode"
 _NEVER = "seed"  # luck is no setting
 
 
@@ -46,10 +47,10 @@ def tunable(row: Method) -> dict[str, tuple[Any, ...]]:
 
     A field says what to try in its metadata, `field(default=8, metadata={"tune": (4, 8, 16)})`; else a field of a few
     named values takes all of them, a number is halved and doubled, and a share is moved half the way to 0 and to 1.
-    The encoder's fields are no part of it: its KV is made at ingestion.
+    The encoder's fields are part of it only where its KV can be made of a question's chunks alone, for that question:
+    PSR's throw-away tokens, which are to be tuned with its temperature and scale. Other KV is made at ingestion.
     """
-    axes = (axis.name for axis in fields(row) if axis.name != _OFFLINE)
-    grid = {path: values for axis in axes for path, values in _values(axis, getattr(row, axis))}
+    grid = {path: values for axis in _axes(row) for path, values in _values(axis, getattr(row, axis))}
     return {path: values for path, values in grid.items() if len(values) > 1}
 
 
@@ -134,9 +135,13 @@ def _put(holder: Any, path: Sequence[str], value: Any) -> Any:
 
 
 def _fields(row: Method) -> dict[str, Any]:
-    """Path and value of every field of the choices that are made online."""
-    axes = (axis.name for axis in fields(row) if axis.name != _OFFLINE)
-    return {path: value for axis in axes for path, value, _, _ in _walk(axis, getattr(row, axis))}
+    """Path and value of every field of the choices that are made online, or can be made for a question."""
+    return {path: value for axis in _axes(row) for path, value, _, _ in _walk(axis, getattr(row, axis))}
+
+
+def _axes(row: Method) -> list[str]:
+    """The axes whose fields can be varied over one index."""
+    return [axis.name for axis in fields(row) if axis.name != _ENCODE or lendable(row)]
 
 
 def _walk(path: str, holder: Any) -> Iterator[tuple[str, Any, Any, Mapping[Any, Any]]]:

@@ -5,16 +5,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from ragcache.encode import Encoder
+from ragcache.encode import Alone, Encoder, Sink
 from ragcache.engine.engine import Engine
 from ragcache.index.chunks import Chunk
 from ragcache.index.index import Index
+from ragcache.method import Method
 from ragcache.store import LocalStore
 
 _PREFIX = ("prefix_ids", "prefix_text")  # settings: the system prefix, as it was when the index was made
 
 #: By recipe: an engine over another index, and the same chunks there.
 Lent = Mapping[str, tuple[Engine, Sequence[Chunk]]]
+
+
+def lendable(row: Method) -> bool:
+    """Whether what a row loads can be made of a question's chunks alone."""
+    return isinstance(row.encode, Alone | Sink)
 
 
 @contextmanager

@@ -37,13 +37,15 @@ class Row:
     score, f1 : float
         Exact match and token F1, in [0, 1].
     adjusted, adjusted_low, adjusted_high : float or None
-        Exact match on the questions that full prefill gets right (the study 2603.20218), with its 95 % interval; None
-        where it gets none.
+        Exact match on the questions that full prefill gets right, with its 95 % interval; None where it gets none. The
+        study (2603.20218) calls adjusted F1 the token F1 on questions whose full prefill has an F1 above 0: more
+        questions than these, and partly right answers count in part.
     delta, ci_low, ci_high : float or None
         Exact match minus full prefill's, with its 95 % paired bootstrap interval.
     recovered, recovered_low, recovered_high : float or None
-        (score - naive) / (full - naive), FusionRAG (2601.12904), with the 95 % bootstrap interval of that ratio; None
-        where the interval of naive - full holds 0.
+        (score - naive) / (full - naive), with the 95 % bootstrap interval of that ratio; None where the interval of
+        naive - full holds 0. FusionRAG (2601.12904) has it of token F1, calls it normalised F1, and gives it wherever
+        the two differ; here it is of exact match. Both are below 0 where a method answers worse than naive reuse.
     retention : float or None
         Score over full prefill's.
     agreement, agreement_low, agreement_high : float or None

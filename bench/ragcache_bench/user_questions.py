@@ -14,10 +14,9 @@ from ragcache.method import Method
 from ragcache.model.decode import Sampling
 from ragcache.rag import RagCache
 from ragcache.report import Progress
-from ragcache_bench.advice import lendable
 from ragcache_bench.asking import Asked, ask
 from ragcache_bench.contenders import Contender, in_turn
-from ragcache_bench.lending import lend
+from ragcache_bench.lending import lend, lendable
 from ragcache_bench.records import Journal, Record, digest
 from ragcache_bench.tasks import Example
 

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragcache_cli.opening import open_index
+from ragcache_cli.opening import chosen_method, open_index
 from ragcache_cli.options import (
     DEFAULT_INDEX,
     AsJson,
+    Auxiliary,
     Device,
     Dtype,
     Embedder,
@@ -37,6 +38,7 @@ def ask(
     retrieve: Retrieve = None,
     rerank: Rerank = None,
     method: OwnMethod = None,
+    auxiliary: Auxiliary = None,
     recompute: Recompute = None,
     compare: Annotated[
         bool, typer.Option("--compare", help="Measure a stock full prefill of the same prompt too.")
@@ -56,17 +58,16 @@ def ask(
     from ragcache.index.opening import check_question
     from ragcache.model.decode import Sampling
 
-    check_question(index, question, top_k=top_k, method=method, recompute=recompute)
+    row = chosen_method(index, method, auxiliary)
+    check_question(index, question, top_k=top_k, method=row, recompute=recompute)
     sampling = None if max_new_tokens is None else Sampling(max_new_tokens=max_new_tokens)
     with open_index(
         index, model=model, embedder=embedder, dtype=dtype, device=device, retriever=retrieve, reranker=rerank
     ) as rag:
         if as_json or compare:
-            answer = rag.ask(
-                question, top_k=top_k, method=method, recompute=recompute, compare=compare, sampling=sampling
-            )
+            answer = rag.ask(question, top_k=top_k, method=row, recompute=recompute, compare=compare, sampling=sampling)
         else:
-            stream = rag.stream(question, top_k=top_k, method=method, recompute=recompute, sampling=sampling)
+            stream = rag.stream(question, top_k=top_k, method=row, recompute=recompute, sampling=sampling)
             print_pieces(stream)
             answer = stream.answer
     if as_json:

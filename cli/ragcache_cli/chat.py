@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import typer
 
 from ragcache_cli.ask import print_pieces
-from ragcache_cli.opening import open_index
+from ragcache_cli.opening import chosen_method, open_index
 from ragcache_cli.options import (
     DEFAULT_INDEX,
     AsJson,
+    Auxiliary,
     Device,
     Dtype,
     Embedder,
@@ -39,6 +40,7 @@ def chat(
     retrieve: Retrieve = None,
     rerank: Rerank = None,
     method: OwnMethod = None,
+    auxiliary: Auxiliary = None,
     recompute: Recompute = None,
     max_new_tokens: MaxNewTokens = None,
     model: Model = None,
@@ -57,7 +59,8 @@ def chat(
     from ragcache.index.opening import check_question
     from ragcache.model.decode import Sampling
 
-    check_question(index, None, top_k=top_k, method=method, recompute=recompute)
+    row = chosen_method(index, method, auxiliary)
+    check_question(index, None, top_k=top_k, method=row, recompute=recompute)
     sampling = None if max_new_tokens is None else Sampling(max_new_tokens=max_new_tokens)
     with (
         _ended(),
@@ -71,7 +74,7 @@ def chat(
         for question in _lines():
             try:
                 stream, history = _begun(
-                    rag, question, history, top_k=top_k, method=method, recompute=recompute, sampling=sampling
+                    rag, question, history, top_k=top_k, method=row, recompute=recompute, sampling=sampling
                 )
             except PromptTooLong as error:  # this one, with nothing in front of it; the next may fit
                 note(str(error))

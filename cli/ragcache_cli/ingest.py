@@ -12,7 +12,7 @@ import typer
 
 from ragcache_cli.opening import check_methods, open_index
 from ragcache_cli.options import DEFAULT_INDEX, AsJson, Device, Dtype, Embedder, IndexPath, Methods, Model
-from ragcache_cli.terminal import duration, note, progress, say, say_json, short, size, table
+from ragcache_cli.terminal import duration, note, outdated_notes, progress, say, say_json, short, size, table
 
 if TYPE_CHECKING:
     from ragcache.engine.break_even import BreakEven
@@ -228,6 +228,8 @@ def show(report: "IngestReport", index: Path, what: str = "documents") -> None:
         f"{what}: {report.added:,} added, {report.changed:,} changed, {report.removed:,} removed, "
         f"{report.unchanged:,} unchanged"
     )
+    for said in outdated_notes(report.outdated, index):
+        note(said)
     took = duration(report.seconds)
     say(f"{report.chunks:,} chunks \u00b7 encoded: {encoded} \u00b7 {size(report.bytes)} in all \u00b7 {took}")
     where = "" if index == DEFAULT_INDEX else f" --index {quote(str(index))}"

@@ -8,10 +8,10 @@ import typer
 from typer.core import TyperGroup
 
 from ragcache.errors import RagCacheError
-from ragcache_cli import adopt, ask, chat, demo, documents, ingest, methods, store
+from ragcache_cli import adopt, ask, chat, demo, documents, ingest, methods, refresh, store
 from ragcache_cli.terminal import note, note_what_models_say, quiet_libraries, quiet_when_piped
 
-RESUMED = ("ingest", "adopt", "bench")
+RESUMED = ("ingest", "refresh", "adopt", "bench")
 RESUMES = "; whatever was stored is kept, and the same command run again resumes there"
 
 
@@ -35,6 +35,7 @@ app.command("ingest")(ingest.ingest)
 app.command("ask")(ask.ask)
 app.command("chat")(chat.chat)
 app.command("adopt")(adopt.adopt)
+app.command("refresh")(refresh.refresh)
 app.command("methods")(methods.methods)
 app.command("demo")(demo.demo)
 app.add_typer(documents.app, name="documents")

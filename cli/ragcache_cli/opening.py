@@ -7,6 +7,7 @@ from ragcache_cli.lean_start import lean_start
 from ragcache_cli.terminal import without_loading_bars
 
 if TYPE_CHECKING:
+    from ragcache.method import Method
     from ragcache.rag import RagCache
 
 
@@ -19,6 +20,19 @@ def open_index(index: Path, *, create: bool = False, **how: Any) -> "RagCache":
         from ragcache.rag import RagCache
 
         return RagCache.open(index, create=create, **how)
+
+
+def chosen_method(index: Path, method: str | None, auxiliary: str | None) -> "str | Method | None":
+    """The method that was named; with an auxiliary model in it, if one was."""
+    if auxiliary is None:
+        return method
+    from ragcache.index.settings import settings_of
+    from ragcache.methods import DEFAULT_METHOD, find_method
+    from ragcache.select.companion import check_auxiliary
+
+    row = find_method(method or settings_of(index).get("method") or DEFAULT_METHOD).with_auxiliary(auxiliary)
+    check_auxiliary(auxiliary)
+    return row
 
 
 def check_methods(names: list[str] | None) -> None:

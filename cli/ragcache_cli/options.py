@@ -48,6 +48,15 @@ Methods = Annotated[
         "Without it the index's own method.",
     ),
 ]
+FusedMethods = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--method",
+        metavar="NAME",
+        help="Look at what this row of `ragcache methods` loads; may be given several times. Without it at all that "
+        "the index holds.",
+    ),
+]
 TopK = Annotated[
     int | None, typer.Option("--top-k", metavar="N", help="Chunks to retrieve; without it the index's own number.")
 ]
@@ -71,6 +80,15 @@ Rerank = Annotated[
 OwnMethod = Annotated[
     str | None,
     typer.Option("--method", metavar="NAME", help="A row of `ragcache methods`; without it the index's own."),
+]
+Auxiliary = Annotated[
+    str | None,
+    typer.Option(
+        "--auxiliary",
+        metavar="NAME",
+        help="Hub id or folder of the small model that chooses tokens for the method cacheclip, or smollm2; without it "
+        "the built-in test model's sibling, which fits that model alone.",
+    ),
 ]
 Recompute = Annotated[
     float | None,

@@ -3,7 +3,7 @@
 import typer
 
 from ragcache_cli.options import DEFAULT_INDEX, AsJson, IndexPath
-from ragcache_cli.terminal import say, say_json, size, table
+from ragcache_cli.terminal import note, outdated_notes, say, say_json, size, table
 
 app = typer.Typer(no_args_is_help=True, help="Look after stored KV.")
 
@@ -25,4 +25,6 @@ def stats(index: IndexPath = DEFAULT_INDEX, as_json: AsJson = False) -> None:
     say(f"{found['path']}: {found['documents']:,} documents, {found['chunks']:,} chunks, model {found['model']}")
     encodings = found["encodings"].items()
     table(("encoding", "chunks", "bytes"), [(name, row["chunks"], size(row["bytes"])) for name, row in encodings])
+    for said in outdated_notes(found["outdated"], index):
+        note(said)
     say(f"{size(found['bytes'])} of KV; {size(found['free_bytes'])} free on this disk")

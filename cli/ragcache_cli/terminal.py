@@ -5,9 +5,10 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
@@ -109,6 +110,15 @@ def quiet_libraries() -> None:
         logging.getLogger(name).setLevel(logging.ERROR)
     if not sys.warnoptions and sys.stderr is sys.__stderr__:
         warnings.simplefilter("ignore")
+
+
+def outdated_notes(outdated: Mapping[str, int], index: Path) -> list[str]:
+    """What to say of chunks whose neighbours are others by now, counted by encoding."""
+    return [
+        f"{chunks:,} chunks of {recipe} were fused before their neighbours of today came; run "
+        f"`ragcache refresh --index {quote(str(index))}`"
+        for recipe, chunks in outdated.items()
+    ]
 
 
 @contextmanager

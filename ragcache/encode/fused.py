@@ -24,12 +24,13 @@ _STITCHED = "stitched"
 
 @dataclass(frozen=True)
 class Fused(BaseEncoder):
-    """Similarity-guided preprocessing, FusionRAG (2601.12904) section 4.1.
+    """Similarity-guided preprocessing, FusionRAG (2601.12904) section 3.1.
 
     The base encoding prefills every chunk behind the system prefix. The fused encoding prefills it again behind the
     prefix and the base KV of its `neighbours` most similar chunks, re-rotated to contiguous positions, and replaces its
     KV by the result.
-    Chunks that are retrieved together have then seen each other.
+    Chunks that are retrieved together have then seen each other. Neighbours are looked for when the KV is made: once
+    others have come, `ragcache refresh` makes it anew behind those of today.
 
     Beside K and V it stores `value_shift`, (tokens,) fp32: how far each token's values moved from the base encoding (A)
     to the fused encoding (B). Of token t it is the mean over layers of ||V_B[t] - V_A[t]||^2 / mean over the chunk's
@@ -38,7 +39,8 @@ class Fused(BaseEncoder):
     Attributes
     ----------
     neighbours : int
-        How many (paper: 10; 5 is about as good, 15 worse); fewer where the model's length has no room for more.
+        How many (paper: 10; 5 is about as good, 15 worse); fewer where the model's length has no room for more, which
+        both kinds of neighbours share.
     by : {"similarity", "structure", "both"}
         The most similar chunks, most similar first (paper); those before the chunk in its own document, nearest last;
         or half of them by structure, right in front of the chunk, and behind the prefix similar ones that are not among

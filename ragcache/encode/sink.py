@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ragcache.encode.protocol import BaseEncoder, EncodingContext, LeftContext
@@ -22,10 +22,11 @@ class Sink(BaseEncoder):
     Attributes
     ----------
     tokens : int
-        Throw-away tokens; the study 2603.20218 tunes them in {1, 2, 3, 5, 10} (tuned here: none, 4 is design's).
+        Throw-away tokens; the study 2603.20218 tunes them in {1, 2, 3, 5, 10}, for each model and task together with
+        PSR's temperature and scale (tuned here: none, 4 is design's; `ragcache bench tune` tries the study's).
     """
 
-    tokens: int = 4
+    tokens: int = field(default=4, metadata={"tune": (1, 2, 3, 5, 10)})
 
     @property
     def recipe(self) -> str:

@@ -92,7 +92,7 @@ class Reuse:
         context.recomputed[chosen.tokens] = True
         request.clock.note_first_token()
         session = DecodeSession(context, logits)
-        report = build_report(plan, context.recomputed)
+        report = build_report(plan, context.recomputed, context)
         return Prefilled(plan.prompt, logits, session.step, session.verify_draft, report, context.recomputed, context)
 
 

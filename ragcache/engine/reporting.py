@@ -6,10 +6,11 @@ from torch import Tensor
 from ragcache.engine.context_loader import ContextLoader
 from ragcache.engine.plan import Plan
 from ragcache.index.chunks import Chunk, Loaded
+from ragcache.model.prefill_context import PrefillContext
 from ragcache.report import CacheReport, ChunkReport, Tokens
 
 
-def build_report(plan: Plan, recomputed: Tensor) -> CacheReport:
+def build_report(plan: Plan, recomputed: Tensor, p: PrefillContext | None = None) -> CacheReport:
     """What a prompt was prefilled from.
 
     Parameters
@@ -18,11 +19,15 @@ def build_report(plan: Plan, recomputed: Tensor) -> CacheReport:
         Of the prompt.
     recomputed : Tensor
         (slots,) bool.
+    p : PrefillContext, optional
+        What the method's choices were handed.
     """
     loader, request = plan.loader, plan.request
     chunks, layers, counter = _report_chunks(loader, recomputed), loader.reader.layers, loader.flop_counter
     context = sum(chunk.tokens for chunk in chunks)
     selectable = sum(chunk.tokens for chunk in chunks if chunk.cache == "hit" or chunk.id in loader.computed)
+    if p is not None:
+        request.clock.ms.auxiliary = p.auxiliary_ms
     full = counter.dims.forward(torch.arange(len(plan.prompt)), layers, logits=True)
     return CacheReport(
         method=request.method.name,
@@ -38,7 +43,7 @@ def build_report(plan: Plan, recomputed: Tensor) -> CacheReport:
         charged=counter.token_layers / (selectable * layers) if selectable else 0.0,
         charged_flops=counter.flops / full,
         ms=request.clock.ms,
-        notes=request.notes,
+        notes=(*request.notes, *(p.notes if p else ())),
     )
 
 

@@ -23,6 +23,7 @@ from uuid import UUID
 
 from ragcache.index.chunks import chunk_id, document_id, text_id
 from ragcache.index.index import Index
+from ragcache.index.settings import outdated_counts
 from ragcache.report import IngestReport
 from ragcache.store import CALLED, COLLECTION, PART, Access, Entries, EntryRow, join_access, parse_access
 
@@ -180,6 +181,7 @@ class Collection:
             added=len({entry.name for entry in entries}) - old, changed=len(changed), removed=len(lost),
             unchanged=old - len(changed), chunks=stats["chunks"], encoded=encoded, bytes=stats["bytes"],
             seconds=time.perf_counter() - began, notes=(note,) if note else (),
+            outdated=outdated_counts(self._index.catalog),
         )  # fmt: skip
 
     def changed(self, entries: Sequence[Entry]) -> list[str]:

@@ -6,7 +6,7 @@ the way back is a miss with its reason, never a wrong KV.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -216,9 +216,15 @@ class Index:
         """
         if encoder.base_encoding is not None:
             yield from self.encode(encoder.base_encoding)
-        context = self._encoding_context(encoder, neighbours)
         todo = (self.catalog.missing(encoder.recipe, document) for document in self.lacking(encoder))
-        for batch in batches(todo, lambda row: encoder.left(row.id, context), capacity(self.reader.device)):
+        yield from self.encode_chunks(encoder, todo, neighbours=neighbours)
+
+    def encode_chunks(
+        self, encoder: Encoder, documents: Iterable[Sequence[ChunkRow]], *, neighbours: Neighbours | None = None
+    ) -> Iterator[str]:
+        """Make an encoding of some chunks, by document and in reading order, whether or not they have one already."""
+        context = self._encoding_context(encoder, neighbours)
+        for batch in batches(documents, lambda row: encoder.left(row.id, context), capacity(self.reader.device)):
             self.encode_batch(encoder, batch)
             yield from (row.id for row, _ in batch)
             context.turn()
@@ -305,6 +311,11 @@ class Index:
         """Whether an encoder makes a chunk's KV behind what stands before it in its document."""
         return encoder.recipe in self.catalog.setting(STRUCTURAL, [])
 
+    def forget(self, keys: Sequence[str]) -> None:
+        """Delete KV, and all that was made with it, and with that."""
+        with self.writing:
+            self.forgotten.add(keys)
+
     # -- inside
 
     def _enter(self, rows: Sequence[EncodingRow]) -> None:
@@ -352,7 +363,7 @@ class Index:
         """
         complete = self.catalog.setting(_COMPLETE, {})
         if not set(encoder.extras) <= set(complete.get(encoder.recipe, ())):
-            self._forget(list(self._incomplete(encoder)))
+            self.forget(list(self._incomplete(encoder)))
             self.catalog.set_setting(_COMPLETE, {**complete, encoder.recipe: list(encoder.extras)})
 
     def _incomplete(self, encoder: Encoder) -> Iterator[str]:
@@ -377,8 +388,3 @@ class Index:
     def _row(self, chunk: str, encoder: Encoder, key: str, left: LeftContext, size: int) -> EncodingRow:
         now = time.time()
         return EncodingRow(chunk, encoder.recipe, key, left.keys, size, left.words, now, now)
-
-    def _forget(self, keys: Sequence[str]) -> None:
-        """Delete KV, and all that was made with it, and with that."""
-        with self.writing:
-            self.forgotten.add(keys)

@@ -10,6 +10,8 @@ import math
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from time import monotonic, perf_counter
 
@@ -20,8 +22,9 @@ from ragcache.index.chunks import MARKS
 from ragcache.index.documents import Documents
 from ragcache.index.index import Index
 from ragcache.index.neighbours import SimilarChunks
+from ragcache.index.outdated import find_outdated
 from ragcache.index.pricing import Pricing
-from ragcache.index.settings import nothing_in
+from ragcache.index.settings import note_outdated, nothing_in, outdated_counts, outdated_is_known
 from ragcache.report import IngestPlan, IngestReport, Progress
 from ragcache.retrieve import Found, Vectors, find, find_standing, gone, load
 from ragcache.store import COLLECTION, DocumentRow
@@ -130,6 +133,7 @@ class Ingestion:
             found.ignored,
             self.chunking.notes(),
             tuple(changes.forgotten),
+            outdated_counts(self.index.catalog),
         )
 
     def encode(
@@ -148,8 +152,30 @@ class Ingestion:
         encoded = self._encode([encoder for encoder in ordered if encoder.base_encoding is None], made)
         if fused := [encoder for encoder in ordered if encoder.base_encoding is not None]:
             self.embed()
-            encoded |= self._encode(fused, made)
+            alike = SimilarChunks(self.index, self.vectors)
+            encoded |= self._encode(fused, made, alike)
+            self._note_outdated([one for one in fused if one.recipe in encoded or not self._knows_outdated(one)], alike)
         return encoded
+
+    def refresh(self, encoders: Sequence[Encoder]) -> IngestReport:
+        """Make what is missing of encodings, and anew what was fused with others than a chunk's neighbours of today.
+
+        What was made before serves until then, and goes when all of an encoding is made.
+        """
+        began, report = perf_counter(), self.run(None, encoders)
+        encoded, alike = Counter(report.encoded), SimilarChunks(self.index, self.vectors)
+        for encoder in [one for one in _with_bases(encoders) if one.base_encoding is not None]:
+            found = find_outdated(self.index, encoder, alike)
+            todo = [list(rows) for _, rows in groupby(found.chunks, key=attrgetter("document"))]
+            for done, _ in enumerate(self.index.encode_chunks(encoder, todo, neighbours=alike)):
+                self.progress(f"encode {encoder.recipe}", done + 1, len(found.chunks))
+            self.index.forget(found.keys)
+            encoded[encoder.recipe] += len(found.chunks)
+            self._note_outdated([encoder], alike)
+        return replace(
+            report, encoded=dict(+encoded), outdated=outdated_counts(self.index.catalog),
+            bytes=self.index.catalog.stats()["bytes"], seconds=perf_counter() - began,
+        )  # fmt: skip
 
     def embed(self, documents: Container[str] | None = None) -> None:
         """Bring the vectors in line with the chunks: of some documents, by id, or of all; none outlives its chunk."""
@@ -277,7 +303,18 @@ class Ingestion:
         if row is not None:
             self.vectors.delete([chunk.id for chunk in self.index.catalog.chunks_of(row.id)])
 
-    def _encode(self, encoders: Sequence[Encoder], made: Callable[[Sequence[str]], None]) -> dict[str, int]:
+    def _knows_outdated(self, encoder: Encoder) -> bool:
+        return outdated_is_known(self.index.catalog, encoder.recipe)
+
+    def _note_outdated(self, encoders: Sequence[Encoder], alike: SimilarChunks) -> None:
+        """Count the chunks whose neighbours are others by now."""
+        for encoder in encoders:
+            found = find_outdated(self.index, encoder, alike)
+            note_outdated(self.index.catalog, encoder.recipe, len(found.chunks))
+
+    def _encode(
+        self, encoders: Sequence[Encoder], made: Callable[[Sequence[str]], None], alike: SimilarChunks | None = None
+    ) -> dict[str, int]:
         encoded: dict[str, int] = {}
         for encoder in encoders:
             made(self.index.catalog.encoded(encoder.recipe))  # a run that was killed may have said nothing of them
@@ -285,8 +322,7 @@ class Ingestion:
             if not todo:
                 continue
             self.progress(f"encode {encoder.recipe}", 0, todo)
-            find_neighbours = SimilarChunks(self.index, self.vectors)
-            for done, chunk in enumerate(self.index.encode(encoder, neighbours=find_neighbours)):
+            for done, chunk in enumerate(self.index.encode(encoder, neighbours=alike)):
                 made([chunk])
                 self.progress(f"encode {encoder.recipe}", done + 1, todo)
             encoded[encoder.recipe] = todo

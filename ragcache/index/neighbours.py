@@ -68,10 +68,10 @@ class SimilarChunks:
         self._found: dict[str, list[str]] = {}
 
     def __call__(self, chunk: str, count: int) -> Sequence[str]:
-        """Ids of a chunk's `count` most similar others, most similar first."""
+        """Ids of a chunk's `count` most similar others, most similar first; none of one that came since the search."""
         if self._count != count:
             self._search(count)
-        return self._found[chunk]
+        return self._found.get(chunk, [])
 
     def _search(self, count: int) -> None:
         chunks = self._index.catalog.all_chunks()

@@ -192,7 +192,7 @@ def given_reader(model: Any, tokenizer: Any) -> "str | Reader | None":
 
 
 def check_question(
-    path: str | Path, question: str | None, *, top_k: int | None, method: str | None, recompute: float | None
+    path: str | Path, question: str | None, *, top_k: int | None, method: str | Method | None, recompute: float | None
 ) -> None:
     """Refuse what could not be asked of an index.
 

@@ -8,9 +8,14 @@ from ragcache.errors import EmptyIndex, IndexFormat, MissingEncoding, ingest
 from ragcache.method import Method
 from ragcache.store import Catalog
 
+_OUTDATED = "outdated_by_recipe"  # setting: per encoding, chunks fused with others than now, and as of which edition
+
 
 def stats(path: str | Path) -> dict[str, Any]:
     """Documents, chunks, encodings and bytes of an index, its model, and the disk's free bytes; loads no model.
+
+    `outdated` counts, by encoding, the chunks that were fused with others than their neighbours were when KV was last
+    made.
 
     Raises
     ------
@@ -23,11 +28,28 @@ def stats(path: str | Path) -> dict[str, Any]:
         raise no_index(path)
     catalog = Catalog(path / "catalog.sqlite")
     try:
-        found = catalog.stats()
+        found = {**catalog.stats(), "outdated": outdated_counts(catalog)}
     finally:
         catalog.close()
     free = shutil.disk_usage(path).free
     return {"path": str(path), "model": known["name"], "method": known["method"], **found, "free_bytes": free}
+
+
+def outdated_counts(catalog: Catalog) -> dict[str, int]:
+    """How many chunks had other neighbours than they were fused with, by encoding, when that was last looked at."""
+    return {recipe: chunks for recipe, (chunks, _) in catalog.setting(_OUTDATED, {}).items() if chunks}
+
+
+def note_outdated(catalog: Catalog, recipe: str, chunks: int) -> None:
+    """Keep that number, of the chunks that there are now."""
+    known = catalog.setting(_OUTDATED, {})
+    catalog.set_setting(_OUTDATED, {**known, recipe: (chunks, catalog.edition())})
+
+
+def outdated_is_known(catalog: Catalog, recipe: str) -> bool:
+    """Whether it was looked at since documents last changed."""
+    _, edition = catalog.setting(_OUTDATED, {}).get(recipe, (0, None))
+    return bool(edition == catalog.edition())
 
 
 def no_index(path: Path) -> EmptyIndex:

@@ -18,7 +18,8 @@ class BestLast(Layout):
     The question is first read over a scratch buffer in which every chunk stands at the same positions, so that distance
     plays no part; a chunk's rank is the share of its tokens that are among the prompt's best. The look is loaded,
     placed, computed and charged before the prompt itself. Unfit for chunks whose order means something: steps, events,
-    corrections of one another.
+    corrections of one another. What the order does is told by two rows that differ in nothing else: `infoflow`, and
+    `infoflow-in-order`, whose chunks stay as they were retrieved.
 
     Attributes
     ----------

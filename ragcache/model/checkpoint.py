@@ -26,13 +26,15 @@ def default_model() -> str:
     return os.environ.get(MODEL_VARIABLE) or (SMOLLM2_TUNED if smollm2.is_installed() else BUNDLED)
 
 
-def check_model(name: str) -> None:
+def check_model(name: str, what: str = "the model", option: str = "--model") -> None:
     """Refuse a name by which no model can be loaded.
 
     Parameters
     ----------
     name : str
         "bundled", "smollm2", "smollm2-tuned", a folder, or a hub id.
+    what, option : str
+        What it names, and the option it was given with, for the message.
 
     Raises
     ------
@@ -42,19 +44,19 @@ def check_model(name: str) -> None:
     """
     if name in (BUNDLED, SMOLLM2, SMOLLM2_TUNED):
         return
-    check_name(name, "the model", "--model")
+    check_name(name, what, option)
     folder = Path(name)
     if not folder.is_dir():
         return
     if not (folder / "config.json").is_file():
         raise InvalidArgument(
-            f"cannot load the model {name!r}: the folder holds no config.json; name one that `save_pretrained` wrote, "
-            "or a hub id, with --model"
+            f"cannot load {what} {name!r}: the folder holds no config.json; name one that `save_pretrained` wrote, "
+            f"or a hub id, with {option}"
         )
     if not any((folder / file).is_file() for file in _TOKENIZERS):
         raise InvalidArgument(
-            f"cannot load the model {name!r}: the folder holds no tokenizer; copy tokenizer.json and "
-            "tokenizer_config.json into it from where the model came from, or name another with --model"
+            f"cannot load {what} {name!r}: the folder holds no tokenizer; copy tokenizer.json and "
+            f"tokenizer_config.json into it from where the model came from, or name another with {option}"
         )
 
 

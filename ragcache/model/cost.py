@@ -84,7 +84,7 @@ class FlopCounter:
     dims : ModelDims
         The primary model's.
     token_layers : float
-        Token-layers of selectable context tokens computed fresh.
+        Distinct token-layers of selectable context tokens computed fresh.
     flops : float
         FLOPs of every forward.
     layer_passes : int

@@ -54,4 +54,6 @@ def _is_cached(name: str) -> bool:
 
 
 def _example(what: str) -> str:
+    if what == "the auxiliary model":
+        return "Qwen/Qwen2.5-0.5B-Instruct"
     return "Qwen/Qwen2.5-7B-Instruct" if what == "the model" else "sentence-transformers/all-MiniLM-L6-v2"

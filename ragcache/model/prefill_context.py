@@ -58,10 +58,18 @@ class PrefillContext:
         (slots,) bool: placed and inexact.
     stale : Tensor
         (layers, slots) bool: selectable, and not computed anew in that layer.
+    charged : Tensor
+        (layers, slots) bool: selectable, and computed anew in that layer, which is charged once however often a
+        method's passes do it. The opposite of `stale` for selectable slots, on the host, so that an accelerator need
+        not be waited for.
     recomputed : Tensor
         (slots,) bool: selectable, and among the rows of a final forward.
     score_mod : ScoreModFunction or None
         How attention logits are shaped from the final forward on; a method's score mod sets it.
+    auxiliary_ms : float
+        Milliseconds that another model has read for this prompt.
+    notes : list of str
+        What the method's choices want the answer's report to say.
     """
 
     reader: Reader
@@ -76,8 +84,11 @@ class PrefillContext:
     fresh: Tensor = field(init=False)
     selectable: Tensor = field(init=False)
     stale: Tensor = field(init=False)
+    charged: Tensor = field(init=False)
     recomputed: Tensor = field(init=False)
     score_mod: ScoreModFunction | None = field(default=None, init=False)
+    auxiliary_ms: float = field(default=0.0, init=False)
+    notes: list[str] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         prompt, device = self.prompt, self.reader.device
@@ -92,6 +103,7 @@ class PrefillContext:
             self.selectable[self.span(index)] = index not in self.exact
         self.recomputed = torch.zeros_like(self.selectable)
         self.stale = self.selectable.to(device).repeat(self.reader.layers, 1)
+        self.charged = torch.zeros(self.reader.layers, len(prompt), dtype=torch.bool)
 
     def span(self, segment: int) -> slice:
         """Slots of a segment."""
@@ -200,6 +212,15 @@ class PrefillContext:
         plan = ForwardPlan(Slots(len(self.prompt) + ahead), end, score_mod=self.score_mod)
         return self.reader.logits(tokens, Positions(self.positions[-1] + 1 + ahead), self.buffer, plan, every=True)
 
+    def _charge(self, layer: int, rows: Slots) -> None:
+        """Enter rows of a layer: FLOPs of all of them, and the selectable ones that it is computed for the first time.
+
+        A selector that has left a layer's fresh K and V for every token has paid for those that are recomputed too.
+        """
+        new = self.selectable[rows] & ~self.charged[layer, rows]
+        self.charged[layer, rows] |= new
+        self.flop_counter.charge(rows, 1, selectable=int(new.sum()))
+
     def _on_device(self, rows: Slots) -> Slots:
         return Slots(rows.to(self.reader.device))
 
@@ -215,7 +236,7 @@ class PrefillContext:
             nonlocal current
             if len(plan.slots) != len(current):  # an accelerator is waited for only where rows have left
                 current = Slots(plan.slots.cpu())
-            self.flop_counter.charge(current, 1, selectable=int(self.selectable[current].sum()))
+            self._charge(layer, current)
             try:
                 if on_update is not None:
                     on_update(layer, key, value)

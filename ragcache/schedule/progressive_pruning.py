@@ -17,8 +17,10 @@ class ProgressivePruning(Schedule):
     """CacheBlend's gradual filtering (2405.16444, section 4.3), for the scores of any selector.
 
     Layer l of L recomputes the share r * (1 + spread * (1 - 2 l / (L - 1))) of the selectable tokens, a straight line
-    whose mean over layers is the budget r; it never begins above 1, so that r = 1 is all of them everywhere. A token
-    that has left doesn't come back: its hidden state ends there, and later layers keep its reused K and V.
+    whose mean over layers is the budget r; it never begins above 1, so that r = 1 is all of them everywhere. Layers
+    that the selector's own pass has left fresh for every token (CacheBlend's 0 and 1) are no part of the line: it
+    begins behind them, and the budget is spent where something is reused. A token that has left doesn't come back: its
+    hidden state ends there, and later layers keep its reused K and V.
 
     Attributes
     ----------
@@ -37,13 +39,14 @@ class ProgressivePruning(Schedule):
             raise InvalidArgument(f"spread is {self.spread:g}; ProgressivePruning takes one between 0 (flat) and 1")
 
     def share(self, layer: int, layers: int, budget: float) -> float:
-        """The share of the selectable tokens that a layer recomputes."""
+        """The share of the selectable tokens that a layer recomputes, of those layers that the line runs over."""
         spread = min(self.spread, (1 - budget) / budget) if budget else 0.0
         return budget * (1 + spread * (1 - 2 * layer / max(1, layers - 1)))
 
     def rows(self, scores: Tensor, budget: float, p: PrefillContext) -> Slots:
         """What the first layer recomputes."""
-        return best(scores, self.share(0, p.reader.layers, budget), p)
+        first = _first_reused(p)
+        return best(scores, self.share(0, p.reader.layers - first, budget), p)
 
     def logits(self, scores: Tensor, rows: Slots, budget: float, p: PrefillContext) -> Tensor:
         """One forward that rows leave on the way."""
@@ -59,6 +62,7 @@ class _Leaving:
         self._scores = scores
         self._budget = budget
         self._context = p
+        self._first = _first_reused(p)
         self._slots = Slots(torch.empty(0, dtype=torch.int64))
         self._moved: Tensor | None = None  # (rows,) squared deviation of the current rows' keys in the last layer
 
@@ -73,7 +77,7 @@ class _Leaving:
         """The rows that go on into a layer."""
         p, here = self._context, Slots(slots.cpu())
         candidates = p.selectable[here].nonzero().squeeze(1)  # (selectable rows,)
-        share = self._schedule.share(layer, p.reader.layers, self._budget)
+        share = self._schedule.share(max(0, layer - self._first), p.reader.layers - self._first, self._budget)
         count = share * int(p.selectable.sum())
         self._slots = here
         if round(count) >= len(candidates):
@@ -84,3 +88,9 @@ class _Leaving:
         stay[candidates[top(values[candidates], count)]] = True
         self._slots = Slots(here[stay])
         return stay.nonzero().squeeze(1).to(slots.device)
+
+
+def _first_reused(p: PrefillContext) -> int:
+    """The first layer in which something is still reused; 0 where nothing is."""
+    reused = p.stale.any(1).nonzero()
+    return int(reused[0]) if len(reused) else 0

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, is_dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from ragcache.model.lazy import Tensor
 from ragcache.model.prefill_context import PrefillContext
 from ragcache.prompt import Prompt
-from ragcache.select.companion import SIBLING, Reading, read, reader_of
+from ragcache.select.companion import SIBLING, Reading, about_sibling, read, reader_of
 from ragcache.select.mass import Layers, Reduce
 from ragcache.select.protocol import Selector
 from ragcache.select.question_attention import QuestionAttention
@@ -31,13 +31,17 @@ class Auxiliary(Selector):
     Otherwise it reads the same text by its own chat template, and the mass of each of its tokens goes to the primary's
     tokens that share characters with it, by length of overlap.
 
-    The auxiliary's FLOPs count in `charged_flops`; token-layers of the primary are not charged.
+    The auxiliary's FLOPs count in `charged_flops`, and its time is `ms.auxiliary` of the report, beside the other
+    stages rather than one of them; token-layers of the primary are not charged.
+
+    The default fits the bundled reader alone. Beside any other model, and over prompts longer than it was trained on,
+    the report says so; `Method.with_auxiliary` and the option `--auxiliary` name another.
 
     Attributes
     ----------
     model : str or Reader
-        "sibling" for the bundled reader's, else a hub id or a folder, loaded once per process; or a reader, which may
-        be the primary (paper: SmolLM2-135M beside Qwen2.5-14B).
+        "sibling" for the bundled reader's, "smollm2", a hub id or a folder, loaded once per process; or a reader, which
+        may be the primary (paper: SmolLM2-135M beside Qwen2.5-14B).
     layers : "last", "all", or tuple of int or float
         As in `QuestionAttention` (paper: the last).
     reduce : {"sum", "mean", "max", "norm"}
@@ -85,4 +89,16 @@ class _Begun(Selector):
         """Mean attention per slot of a chunk, once the auxiliary has read the prompt."""
         reading = self.reading.result()
         p.flop_counter.flops += reading.flops
+        p.auxiliary_ms += reading.ms
+        if self.auxiliary.model == SIBLING:
+            p.notes += about_sibling(p.reader, reading.tokens)
         return reading.onto(p)
+
+
+def with_auxiliary(selector: Any, model: str | Reader) -> Any:
+    """The selector with another model as its auxiliary, wherever that is in it; None if it has none."""
+    if isinstance(selector, Auxiliary):
+        return replace(selector, model=model)
+    parts = {name: part for name, part in vars(selector).items() if is_dataclass(part)} if selector else {}
+    named = {name: found for name, part in parts.items() if (found := with_auxiliary(part, model)) is not None}
+    return replace(selector, **named) if named else None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
 from ragcache.errors import PromptTooLong
+from ragcache.model.checkpoint import check_model
 from ragcache.model.cost import FlopCounter
 from ragcache.model.lazy import Tensor, torch
 from ragcache.model.plan import Slots
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from ragcache.model.reader import Reader
 
 SIBLING = "sibling"
+SIBLING_TOKENS = 2100  # its longest context in training
 _loading = threading.Lock()
 
 
@@ -35,13 +38,19 @@ class Reading:
         By chunk, (own tokens of the chunk,) fp32.
     spans : tuple of Tensor or None
         By chunk, the characters of each own token; None where its tokens are the primary's.
+    tokens : int
+        How many it read.
     flops : float
         What reading cost.
+    ms : float
+        Milliseconds that it took.
     """
 
     masses: tuple[Tensor, ...]
     spans: tuple[Tensor, ...] | None
+    tokens: int
     flops: float
+    ms: float
 
     def onto(self, p: PrefillContext) -> Tensor:
         """The masses on the primary's tokens, (slots,); -inf outside the chunks."""
@@ -76,6 +85,7 @@ def read(reader: Reader, asked: Prompt, look: QuestionAttention) -> Reading:
     UnsupportedModel
         If the reader's tokens are not the primary's and its tokenizer gives no character offsets.
     """
+    began = time.perf_counter()
     prompt, where = rendering(reader).own(asked)
     end = prompt.slots[prompt.question + 1]
     if end > reader.limit:
@@ -86,7 +96,42 @@ def read(reader: Reader, asked: Prompt, look: QuestionAttention) -> Reading:
     p = PrefillContext(reader, prompt, reader.buffer(end), {}, frozenset(), FlopCounter(reader.dims))
     _prefill(p, deepest=layer_indices(look.layers, reader.layers)[-1])
     mass = look.scores(p)
-    return Reading(tuple(mass[p.span(i)] for i in prompt.chunks()), where, p.flop_counter.flops)
+    masses = tuple(mass[p.span(i)] for i in prompt.chunks())
+    return Reading(masses, where, end, p.flop_counter.flops, (time.perf_counter() - began) * 1e3)
+
+
+def about_sibling(primary: Reader, tokens: int) -> list[str]:
+    """What is to be said where the bundled reader's sibling reads a prompt of so many tokens for a primary."""
+    from ragcache.model.notice import is_test_model
+
+    other = (
+        "name another with --auxiliary NAME or Auxiliary(NAME), such as smollm2 beside a larger SmolLM2, or "
+        "Qwen/Qwen2.5-0.5B-Instruct beside a larger Qwen2.5"
+    )
+    notes = []
+    if not is_test_model(primary):
+        notes.append(
+            f"the built-in test model's sibling chose tokens for {primary.name}, and can read little but that model's "
+            f"own plain English; {other}"
+        )
+    if tokens > SIBLING_TOKENS:
+        notes.append(
+            f"the auxiliary, the built-in test model's sibling, was trained on contexts of up to {SIBLING_TOKENS:,} "
+            f"tokens, and read {tokens:,}; {other}"
+        )
+    return notes
+
+
+def check_auxiliary(name: str) -> None:
+    """Refuse a name by which no auxiliary model can be loaded.
+
+    Raises
+    ------
+    InvalidArgument
+        As `check_model`.
+    """
+    if name != SIBLING:
+        check_model(name, "the auxiliary model", "--auxiliary")
 
 
 def reader_of(model: str | Reader) -> Reader:
@@ -100,9 +145,9 @@ def reader_of(model: str | Reader) -> Reader:
 @cache
 def _loaded(name: str) -> Reader:
     from ragcache.bundled import sibling_path
-    from ragcache.model.reader import Reader
+    from ragcache.model.loading import load_reader
 
-    return Reader.load(str(sibling_path()) if name == SIBLING else name, device="cpu")
+    return load_reader(str(sibling_path()) if name == SIBLING else name, device="cpu")
 
 
 def _prefill(p: PrefillContext, *, deepest: int) -> None:

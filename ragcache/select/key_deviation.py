@@ -22,8 +22,8 @@ class KeyDeviation(Selector):
 
     The forward stops there (the layer's attention and MLP never run), what it wrote stays (layers up to `layer` are
     fresh for every token, as in the paper), and the selective forward starts over. The pass is charged: layer + 1
-    layers of all selectable tokens. The question is always computed, whatever deviates: the released code lets its
-    tokens compete, and keeps the last one only.
+    layers of all selectable tokens, in which the tokens that are chosen cost nothing more. The question is always
+    computed, whatever deviates: the released code lets its tokens compete, and keeps the last one only.
 
     Attributes
     ----------

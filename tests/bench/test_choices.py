@@ -1,19 +1,27 @@
-"""Findings e to j: claims put as pairs of methods, and where a small model looks."""
+"""Findings e to l: claims put as pairs of methods, where a small model looks, and what is retrieved together."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
+from numpy.typing import NDArray
 from ragcache_bench.contenders import Contender
-from ragcache_bench.findings import at_choices, at_gaze, choices
+from ragcache_bench.findings import at_choices, at_gaze, at_layers, at_neighbours, choices
 from ragcache_bench.findings.choices import CLAIMS, Claim, Pair
 from ragcache_bench.records import Journal, Record
 from ragcache_bench.runs import Bench
 from ragcache_bench.tasks import Example
+from torch import Tensor
 
 from ragcache.methods import METHODS
 from ragcache.model.decode import Sampling
+from ragcache.model.prefill_context import PrefillContext
 from ragcache.model.reader import Reader
+from ragcache.select import Auxiliary
+from ragcache.select.mass import layer_indices
 
 TEXTS = ("This page is about Tide.", "It is based in Oslo.", "It is led by Mara Voss.", "Otter crosses the sound.")
 EPIC, NAIVE, LINK0 = Contender(METHODS["epic"], 0.15), Contender(METHODS["naive"]), Contender(METHODS["link0"])
@@ -76,6 +84,45 @@ def test_too_few_questions_do_not_show_that_nothing_is_gained() -> None:
     claim = Claim("x", "Claims", "a paper", (Pair("one", EPIC, NAIVE, gain=False),))
     records = [*answers(EPIC, right), *answers(NAIVE, [False, True, True, False, False, False])]
     assert choices._decided(claim, records, ["t", "u"]).verdict == "not confirmed"
+
+
+def test_a_small_model_is_compared_layer_by_layer(
+    reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[int, ...]] = []
+
+    def looked(auxiliary: Auxiliary, p: PrefillContext) -> tuple[Tensor, Tensor]:
+        (share,) = auxiliary.layers
+        own = [layer_indices((share,), depth)[0] for depth in (4, p.reader.layers)]
+        seen.append(tuple(own))
+        one = torch.ones(40)
+        return one, one + (4 - own[0]) * torch.arange(40)  # ever more alike
+
+    monkeypatch.setattr("ragcache_bench.findings.question_attention.looks", looked)
+    found = at_layers(Bench(reader, Journal(tmp_path / "k.jsonl")), {"sections": examples(2)})
+    assert (found.letter, found.verdict, [row["n"] for row in found.rows]) == ("k", "confirmed", [2] * 4)
+    assert seen[:4] == [(layer, (layer + 1) * reader.layers // 4 - 1) for layer in range(4)]
+
+
+def test_neighbours_that_are_retrieved_together_are_counted(reader: Reader, tmp_path: Path) -> None:
+    """Two kinds of chunks: a question of one kind finds that kind, and its neighbours are of it."""
+
+    class Kinds:
+        name, max_tokens = "kinds", 64
+
+        def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            rows = np.array([[text.count("mill"), text.count("tide"), 0.01 * len(text)] for text in texts], np.float32)
+            return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+    def example(kind: str) -> Example:
+        chunks = tuple(f"{kind} {'x' * n}" for n in range(1, 5))
+        return Example(kind, "kinds", chunks, f"{kind}?", ("x",), ())
+
+    bench = Bench(reader, Journal(tmp_path / "l.jsonl"), embedder=Kinds())  # type: ignore[arg-type]
+    found = at_neighbours(bench, {"kinds": [example("mill"), example("tide")]})
+    (row,) = found.rows
+    assert (found.verdict, row["chunks"], row["2 neighbours"]) == ("confirmed", 8, "1.000 [1.000, 1.000]; 0.714")
+    assert row["10 neighbours"].endswith("1.000"), "of seven others all are neighbours"
 
 
 def test_where_a_small_model_looks(reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

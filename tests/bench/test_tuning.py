@@ -14,6 +14,7 @@ from ragcache_bench.user_questions import OwnQuestion
 from ragcache_cli.main import app
 from typer.testing import CliRunner, Result
 
+from ragcache.encode import Sink
 from ragcache.errors import InvalidArgument
 from ragcache.method import Method
 from ragcache.methods import METHODS
@@ -46,11 +47,22 @@ def test_what_is_tried_is_declared_or_follows_from_the_type() -> None:
     assert not {"select.seed", "select.word", "encode.neighbours"} & set(found)
 
 
+def test_psr_is_tuned_in_its_three_settings_together() -> None:
+    tried = ("encode.tokens", "attend.temperature", "attend.scale")
+    assert tunable(METHODS["psr"])["encode.tokens"] == (4, 1, 2, 3, 5, 10)
+    [found] = candidates([METHODS["psr"]], dict.fromkeys(tried, (1, 0.5)), count=99).values()
+    assert any(set(one.settings) == set(tried) for one in found)
+    assert {one.method.encode.recipe for one in found} >= {"sink(tokens=4)", "sink(tokens=1)"}  # type: ignore[union-attr]
+    for stored in ("fusionrag", "in-document", "droidspeak"):
+        assert not [path for path in tunable(METHODS[stored]) if path.startswith("encode")]
+
+
 @pytest.mark.parametrize("row", METHODS.values(), ids=lambda row: row.name)
 def test_every_row_of_the_table_knows_what_to_try(row: Method) -> None:
     grid = tunable(row)
     assert all(len(set(values)) == len(values) > 1 for values in grid.values())
-    assert bool(grid) == any(type(choice).__name__ not in PLAIN for choice in (row.select, row.attend, row.schedule))
+    online = any(type(choice).__name__ not in PLAIN for choice in (row.select, row.attend, row.schedule))
+    assert bool(grid) == (online or isinstance(row.encode, Sink))
 
 
 @settings(deadline=None)
@@ -202,6 +214,16 @@ def test_a_run_resumes_and_says_what_to_do(asked_of: Path, tmp_path: Path) -> No
     assert tried[0] == {}
     assert {"select.layers": "last"} in tried
     assert {"select.layers": [0.5]} in tried
+
+
+def test_throw_away_tokens_are_tried_without_an_index_of_their_own(asked_of: Path, tmp_path: Path) -> None:
+    out = tmp_path / "tune.json"
+    done = tune(asked_of, out, "--methods", "psr", "--grid", "encode.tokens=1,10", "--json")
+    assert done.exit_code == 0, done.output
+    tried = json.loads(out.read_text())["candidates"]
+    assert tried[0]["settings"] == {}
+    assert {one["settings"].get("encode.tokens") for one in tried} == {None, 1, 10}
+    assert len({one["kl"] for one in tried}) == 3, "each has KV of its own"
 
 
 @pytest.mark.parametrize(

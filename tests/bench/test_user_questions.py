@@ -107,7 +107,7 @@ def test_what_is_left_out_is_named_with_a_command_that_adds_it(default: Path, tm
     index = tmp_path / "index"
     with RagCache.open(index, model=str(default / "model")) as rag:
         rag.ingest(default / "pages", chunk_tokens=72)
-    out = ("--index", index, "--budgets", "0.3", "--methods", "auto,link0,epic,cacheblend")
+    out = ("--index", index, "--budgets", "0.3", "--methods", "auto,ape,epic,cacheblend")
     named = quality(default, tmp_path / "n.json", *out)
     assert named.exit_code == 2, "what is named is not left out"
     shown = quality(default, tmp_path / "o.json", "--index", index, "--budgets", "0.3")

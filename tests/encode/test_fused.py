@@ -21,6 +21,18 @@ from ragcache.model.reader import Reader
 from ragcache.store import Int8
 
 LIMIT = 212
+#: A model that takes so many tokens, and one that takes more but turns every key anew beyond them.
+LIMITED: dict[str, dict[str, Any]] = {
+    "llama": {"max_position_embeddings": LIMIT},
+    "phi3": {
+        "max_position_embeddings": 4 * LIMIT,
+        "original_max_position_embeddings": LIMIT,
+        "rope_parameters": {
+            "rope_type": "longrope", "rope_theta": 1e4, "short_factor": [1.0] * 8, "long_factor": [4.0] * 8,
+            "original_max_position_embeddings": LIMIT,
+        },
+    },
+}  # fmt: skip
 ROW = Method("fused", Fused(neighbours=2))
 
 
@@ -70,8 +82,13 @@ def test_a_chunk_is_computed_behind_its_company(
 
 
 @pytest.mark.parametrize(("by", "most"), [("similarity", [5, 4, 1]), ("structure", [0, 1, 2]), ("both", [5, 0, 1, 2])])
-def test_company_goes_no_further_than_the_model_takes(by: Any, most: list[int], tmp_path: Path) -> None:
-    reader = tiny_reader("llama", max_position_embeddings=LIMIT)
+@pytest.mark.parametrize("architecture", LIMITED)
+def test_company_goes_no_further_than_the_model_takes(
+    architecture: str, by: Any, most: list[int], tmp_path: Path
+) -> None:
+    """Similar chunks and those before it in its document have one room, up to where longrope would turn keys anew."""
+    reader = tiny_reader(architecture, **LIMITED[architecture])
+    assert reader.limit == LIMIT
     index, tide, mill = opened(tmp_path, reader)
     names = [*tide, *mill]
     kvs: dict[int, int] = {}

@@ -23,6 +23,7 @@ class Made:
 
     model: PreTrainedModel
     cache: Cache
+    layer: int
     slots: tuple[int, ...]
 
     @property
@@ -55,7 +56,7 @@ class Count:
         first = cache.get_seq_length(layer) if plan is None else 0
         slots = range(first, first + rows) if plan is None else plan.slots.tolist()
         assert len(slots) == rows
-        self.made.append(Made(self._running.model, cache, tuple(slots)))
+        self.made.append(Made(self._running.model, cache, layer, tuple(slots)))
 
     @property
     def flops(self) -> float:
@@ -120,7 +121,9 @@ def test_charged_is_what_was_computed(
                 reused |= set(range(prompt.slots[segment], prompt.slots[segment + 1]))
         missed = [chunk.tokens for chunk in report.chunks if chunk.cache == "miss"]
         answering = ready.context.buffer if ready.context else None
-        again = sum(slot in reused for made in count.made if made.cache is answering for slot in made.slots)
+        # A token-layer is charged once: what a selector has computed of a layer serves, however often it comes again.
+        afresh_at = {(made.layer, slot) for made in count.made if made.cache is answering for slot in made.slots}
+        again = sum(slot in reused for _, slot in afresh_at)
         elsewhere = [
             len(made.slots) for made in count.made
             if reused and made.model.config == one.engine.reader.model.config and made.cache is not answering

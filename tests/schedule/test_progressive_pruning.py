@@ -64,7 +64,10 @@ def test_by_deviation_those_stay_whose_keys_moved_most_in_the_layer_before(set_u
     ours = set_up.prefill(row(ProgressivePruning(spread=0.6, by="deviation"), KeyDeviation(layer=1)))
     prompt = ours.prompt
     candidates, fresh = set_up.selectable(prompt), set_up.fresh(prompt)
-    counts = [round(0.3 * (1 + 0.6 * (1 - 2 * layer / 5)) * len(candidates)) for layer in range(6)]
+    # The line begins behind the two layers that are fresh for all, and its mean there is the budget.
+    shares = [0.3 * (1 + 0.6 * (1 - 2 * max(0, layer - 2) / 3)) for layer in range(6)]
+    assert sum(shares[2:]) / 4 == pytest.approx(0.3)
+    counts = [round(share * len(candidates)) for share in shares]
     kv = set_up.kv(prompt)
     # The first two layers of all context tokens are fresh before the selection.
     moved: dict[int, Tensor] = {}
@@ -88,6 +91,7 @@ def test_by_deviation_those_stay_whose_keys_moved_most_in_the_layer_before(set_u
 
     expected = dense(set_up.reader, prompt, kv, rows, look=look)
     assert torch.allclose(ours.logits, expected, atol=1e-4)
+    assert ours.report.charged == pytest.approx((2 * len(candidates) + sum(counts[2:])) / (6 * len(candidates)))
 
 
 def dense_prefix(set_up: Stage, kv: list[tuple[Tensor, Tensor]], prompt: Prompt) -> Tensor:

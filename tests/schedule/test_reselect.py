@@ -70,7 +70,7 @@ def test_the_second_choice_ranks_by_keys_made_from_stored_states(set_up: Stage) 
     expected = dense(set_up.reader, prompt, kv, rows, states={MIDDLE: states}, look=look)
     assert torch.allclose(ours.logits, expected, atol=1e-4)
     n, k = len(candidates), count
-    assert ours.report.charged == pytest.approx((MIDDLE * k + 2 * n + (6 - MIDDLE - 1) * k) / (6 * n))
+    assert ours.report.charged == pytest.approx((MIDDLE * k + 2 * n + (6 - MIDDLE - 2) * k) / (6 * n))
 
 
 def test_a_token_chosen_late_counts_as_recomputed(set_up: Stage) -> None:

@@ -18,8 +18,8 @@ from ragcache.method import Method
 from ragcache.methods import METHODS
 from ragcache.model.reader import Reader
 from ragcache.prompt import CHUNK_END, Segment, Template
-from ragcache.select import Auxiliary, Grouped, QuestionAttention
-from ragcache.select.companion import reader_of
+from ragcache.select import Auxiliary, Grouped, Product, QuestionAttention
+from ragcache.select.companion import SIBLING_TOKENS, about_sibling, check_auxiliary, reader_of
 from ragcache.select.rendering import rendering
 
 TIMEOUT = 300
@@ -222,3 +222,49 @@ def test_a_reader_that_is_gone_leaves_nothing_behind() -> None:
     del reader
     gc.collect()
     assert kept() is None
+
+
+def test_the_report_says_how_long_the_auxiliary_read_beside_all_else(stage, foreign) -> None:
+    row = METHODS["cacheclip"].with_auxiliary(foreign)
+    ms = stage.engine.prefill(QUESTION, stage.chunks, method=row).report.ms
+    assert 0 < ms.auxiliary < ms.first_token + 1
+    assert stage.engine.prefill(QUESTION, stage.chunks, method=row, recompute=0.0).report.ms.auxiliary == 0
+    assert stage.engine.prefill(QUESTION, stage.chunks, method="prophetkv").report.ms.auxiliary == 0
+
+
+def test_the_sibling_beside_another_model_is_told_in_the_report(stage, foreign) -> None:
+    row = METHODS["cacheclip"]
+    [said] = stage.engine.prefill(QUESTION, stage.chunks, method=row).report.notes
+    assert "sibling chose tokens for tiny-llama" in said
+    assert "--auxiliary NAME or Auxiliary(NAME), such as smollm2" in said
+    for quiet, share in ((row.with_auxiliary(foreign), None), (row, 0.0), (row, 1.0)):
+        assert stage.engine.prefill(QUESTION, stage.chunks, method=quiet, recompute=share).report.notes == ()
+
+
+def test_the_sibling_beside_its_own_model_is_told_of_prompts_longer_than_its_training(stage) -> None:
+    primary = Reader(stage.engine.reader.model, stage.engine.reader.tokenizer, name="bundled")
+    assert about_sibling(primary, SIBLING_TOKENS) == []
+    [said] = about_sibling(primary, SIBLING_TOKENS + 1)
+    assert "up to 2,100 tokens, and read 2,101" in said
+    assert len(about_sibling(stage.engine.reader, SIBLING_TOKENS + 1)) == 2
+
+
+def test_an_auxiliary_is_named_wherever_it_stands_in_a_row(foreign) -> None:
+    row = METHODS["cacheclip"]
+    named = row.with_auxiliary("smollm2")
+    assert named.select == Grouped(Auxiliary("smollm2"), window=8, stride=4)
+    assert replace(named, select=row.select) == row
+    both = replace(row, select=Product(QuestionAttention(), Grouped(Auxiliary())))
+    assert both.with_auxiliary(foreign).select == Product(QuestionAttention(), Grouped(Auxiliary(foreign)))
+    for other in ("prophetkv", "naive"):
+        with pytest.raises(InvalidArgument, match=rf"'{other}' has no auxiliary model to be 'x'.*--method cacheclip"):
+            METHODS[other].with_auxiliary("x")
+
+
+def test_a_name_that_nothing_is_loaded_by_is_refused_with_the_option(tmp_path) -> None:
+    check_auxiliary("sibling")
+    check_auxiliary("smollm2")
+    with pytest.raises(InvalidArgument, match=r"cannot load the auxiliary model.*no config.json.*with --auxiliary"):
+        check_auxiliary(str(tmp_path))
+    with pytest.raises(InvalidArgument, match=r"such as Qwen/Qwen2.5-0.5B-Instruct, with --auxiliary"):
+        check_auxiliary(str(tmp_path / "nothing"))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ragcache_bench.tasks import Example
 
-_LETTERS = "abcdefghij"
+_LETTERS = "abcdefghijkl"
 
 
 def admit(
@@ -71,13 +71,13 @@ def admit(
 
 
 def findings(
-    only: Annotated[str, typer.Option(metavar="A,B", help="Findings to look for again: a to j.")] = ",".join(_LETTERS),
+    only: Annotated[str, typer.Option(metavar="A,B", help="Findings to look for again: a to l.")] = ",".join(_LETTERS),
     tasks: Annotated[
-        str, typer.Option(metavar="A,B", help="Tasks for a, b and j, separated by commas.")
+        str, typer.Option(metavar="A,B", help="Tasks for a, b, j and k, separated by commas.")
     ] = "sections,sections-twin,corpus-section",
     fusion_tasks: Annotated[
         str | None,
-        typer.Option(metavar="A,B", help="Tasks for c and e to i; without it those meant to need other chunks."),
+        typer.Option(metavar="A,B", help="Tasks for c, e to i and l; without it those meant to need other chunks."),
     ] = None,
     answers: Annotated[
         Path | None, typer.Option("--from", metavar="FILE", help="For d: the .jsonl of answers of a quality run.")
@@ -100,20 +100,23 @@ def findings(
     c: fused encoding is worth more than the selector, and its ablation. d: answers right by reuse and wrong by full
     prefill, from a quality run. e: one attention sink is better than many. f: PSR is above its parts. g: late layers
     choose other tokens than early ones need. h: choosing again takes states with context. i, j: a small model chooses
-    well, and looks where the primary looks. A run that was interrupted resumes.
+    well, and looks where the primary looks. k: it does so most in the last layers. l: neighbours are retrieved
+    together. A run that was interrupted resumes.
     """
+    from ragcache_bench import findings as looked
     from ragcache_bench import report
-    from ragcache_bench.findings import at_answers, at_choices, at_fusion, at_gaze, at_keys, markdown
     from ragcache_bench.tasks import TASKS
 
     letters = [known(letter, {letter: letter for letter in _LETTERS}) for letter in split(only)]
     fusion_tasks = fusion_tasks or ",".join(name for name, task in TASKS.items() if task.needs)
     with bench(out.with_suffix(".jsonl"), model, dtype, max_new_tokens, threads, workers) as asked:
-        found = at_keys(asked, letters, _examples(tasks, n, seed))
-        found += at_fusion(asked, _examples(fusion_tasks, n, seed)) if "c" in letters else []
-        found += [at_answers(answers)] if "d" in letters and answers else []
-        found += at_choices(asked, letters, _examples(fusion_tasks, n, seed))
-        found += [at_gaze(asked, _examples(tasks, n, seed))] if "j" in letters else []
+        found = looked.at_keys(asked, letters, _examples(tasks, n, seed))
+        found += looked.at_fusion(asked, _examples(fusion_tasks, n, seed)) if "c" in letters else []
+        found += [looked.at_answers(answers)] if "d" in letters and answers else []
+        found += looked.at_choices(asked, letters, _examples(fusion_tasks, n, seed))
+        found += [looked.at_gaze(asked, _examples(tasks, n, seed))] if "j" in letters else []
+        found += [looked.at_layers(asked, _examples(tasks, n, seed))] if "k" in letters else []
+        found += [looked.at_neighbours(asked, _examples(fusion_tasks, n, seed))] if "l" in letters else []
         about = report.meta(
             **report.about_reader(asked.reader), tasks=tasks, fusion_tasks=fusion_tasks, n=n, seed=seed,
             answers=str(answers) if answers else None, max_new_tokens=max_new_tokens,
@@ -121,7 +124,7 @@ def findings(
     if "d" in letters and not answers:
         note("finding d is left out; name the answers of a quality run with --from")
     content = {"meta": about, "findings": [one.as_dict() for one in found]}
-    _show(out, content, markdown(found), as_json=as_json)
+    _show(out, content, looked.markdown(found), as_json=as_json)
 
 
 def _examples(names: str | None, n: int, seed: int, *, twins: bool = False) -> "dict[str, Sequence[Example]]":

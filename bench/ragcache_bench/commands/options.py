@@ -12,6 +12,7 @@ import typer
 from ragcache_cli.terminal import progress, say_json, table
 
 if TYPE_CHECKING:
+    from ragcache.method import Method
     from ragcache_bench.runs import Bench
 
 Number = TypeVar("Number", int, float)
@@ -63,6 +64,26 @@ def taken_from(settings: type[Settings]) -> Callable[[Callable[[Settings], None]
         return run
 
     return decorate
+
+
+def with_auxiliary(names: Sequence[str], auxiliary: str | None) -> "list[str | Method]":
+    """Rows by name; where an auxiliary model is named, those that have one with that."""
+    if auxiliary is None:
+        return [*names]
+    from ragcache.errors import InvalidArgument
+    from ragcache.methods import list_methods
+    from ragcache.select.auxiliary import with_auxiliary
+    from ragcache.select.companion import check_auxiliary
+
+    known = list_methods()
+    having = {name for name in names if name in known and with_auxiliary(known[name].select, auxiliary) is not None}
+    if not having:
+        raise InvalidArgument(
+            f"--auxiliary {auxiliary} is for methods that have an auxiliary model, and none of {', '.join(names)} has "
+            "one; add cacheclip to --methods"
+        )
+    check_auxiliary(auxiliary)
+    return [known[name].with_auxiliary(auxiliary) if name in having else name for name in names]
 
 
 def show(content: dict[str, Any], columns: Sequence[str], *, as_json: bool) -> None:

@@ -6,15 +6,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from ragcache_cli.options import AsJson
+from ragcache_cli.options import AsJson, Auxiliary
 from ragcache_cli.terminal import note, progress, say
 
 from ragcache_bench.commands import options as options
-from ragcache_bench.commands.options import bench, known, numbers, show, split, use_threads
+from ragcache_bench.commands.options import bench, known, numbers, show, split, use_threads, with_auxiliary
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ragcache.method import Method
     from ragcache_bench.tasks import Task
 
 METHODS = "auto,prefix,naive,link0,epic,cacheblend,fusionrag,prophetkv"
@@ -30,7 +31,7 @@ QUICK = 12  # questions per task
 class Setup:
     """Who takes part, and how they answer: what every benchmark of answers is told."""
 
-    names: list[str]
+    names: "Sequence[str | Method]"
     budgets: list[float]
     seeds: tuple[int, ...]
     n: int
@@ -39,12 +40,13 @@ class Setup:
     max_new_tokens: int
     threads: int | None
     out: Path
+    auxiliary: str | None = None
 
     def about(self) -> dict[str, Any]:
         """For a result's meta; KV is read from memory but for the first contender of each question."""
         return {
             "budgets": self.budgets, "random_seeds": self.seeds, "max_new_tokens": self.max_new_tokens,
-            "memory_tier": True,
+            "memory_tier": True, **({"auxiliary": self.auxiliary} if self.auxiliary else {}),
         }  # fmt: skip
 
 
@@ -62,6 +64,7 @@ class QualitySettings:
         Path | None, typer.Option(metavar="DIR", help="Folder of the index that --questions are asked of.")
     ] = None
     methods: options.Methods = METHODS
+    auxiliary: Auxiliary = None
     budgets: options.Budgets = options.BUDGETS
     n: options.Count = 200
     seed: options.Seed = 0
@@ -97,15 +100,14 @@ class QualitySettings:
     @property
     def setup(self) -> Setup:
         """Who takes part, and how they answer."""
+        names = ["auto", "cacheblend", "fusionrag", "prophetkv"] if self.quick else split(self.methods)
         setup = Setup(
-            split(self.methods), numbers(self.budgets, float), tuple(range(self.random_seeds)), self.n, self.model,
-            self.dtype, self.max_new_tokens, self.threads, self.out,
+            with_auxiliary(names, self.auxiliary), numbers(self.budgets, float), tuple(range(self.random_seeds)),
+            self.n, self.model, self.dtype, self.max_new_tokens, self.threads, self.out, self.auxiliary,
         )  # fmt: skip
         if not self.quick:
             return setup
-        return replace(
-            setup, names=["auto", "cacheblend", "fusionrag", "prophetkv"], budgets=[0.15], seeds=(0,), n=QUICK
-        )
+        return replace(setup, budgets=[0.15], seeds=(0,), n=QUICK)
 
 
 @options.taken_from(QualitySettings)

@@ -46,8 +46,9 @@ def tune(
     """Try a few settings of each method on half of your questions, and judge the best one on the other half.
 
     Every row gets the same number of candidates at the same share, its own settings among them. Settings of the
-    encoder are no part of it: its KV is made by `ingest`. The held-out half decides nothing; its interval says whether
-    what was chosen is surely better than the row as it is. A run that was interrupted resumes.
+    encoder are part of it only where its KV can be made for a question: the throw-away tokens of link0 and psr, which
+    `--grid encode.tokens=1,5,10` names. Other KV is made by `ingest`. The held-out half decides nothing; its interval
+    says whether what was chosen is surely better than the row as it is. A run that was interrupted resumes.
     """
     from ragcache.methods import find_method
     from ragcache.rag import RagCache
