@@ -24,8 +24,7 @@ class QuestionAttention(Selector):
 
     - FusionRAG (2601.12904): `layers="last", reduce="sum"`, the sum over rows and heads of the last layer. That is one
       of several readings of its section on the choice: one softmax over the whole context, the question's own tokens
-      included. Of the tokens chosen so, a softmax over each chunk's keys alone chooses .14, and raw logits .56; exact
-      match on the built-in test model does not tell the three apart.
+      included. A softmax over each chunk's keys alone, or raw logits, would choose other tokens.
     - ProphetKV (2602.02579): `layers="all", reduce="mean"`, the mean over rows, heads and all layers.
     - QCFuse (2606.05875): `layers=(13, 14, 17), reduce="max"` for Llama-3.1-8B, the max over heads and rows, then the
       mean over three layers profiled for each model (Mistral-7B: 15, 16, 19; Qwen3-8B: 18, 20, 21; Qwen3-14B: 21, 24,
