@@ -63,7 +63,7 @@ class Timings:
     """Milliseconds per stage. `first_token` runs from the end of retrieval to the first token's logits.
 
     `match` is spent on finding known chunks in a prompt that somebody else wrote; `total` runs from the beginning of a
-    request, retrieval included, to the end of the answer.
+    request, retrieval included, to the end of the answer. `harvest` comes behind that: KV kept from the prompt.
     """
 
     retrieve: float = 0.0
@@ -74,6 +74,7 @@ class Timings:
     prefill: float = 0.0
     first_token: float = 0.0
     total: float = 0.0
+    harvest: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,8 @@ class CacheReport:
         Milliseconds per stage.
     notes : tuple of str
         Degradations worth saying.
+    harvest_flops : float
+        FLOPs behind the answer, for KV that is kept from its prompt, over those of a full prefill of the prompt.
     """
 
     method: str
@@ -124,6 +127,7 @@ class CacheReport:
     charged_flops: float
     ms: Timings
     notes: tuple[str, ...] = ()
+    harvest_flops: float = 0.0
 
     @property
     def cached(self) -> int:
@@ -141,6 +145,7 @@ class CacheReport:
             "charged_flops": self.charged_flops,
             "ms": asdict(self.ms),
             "notes": list(self.notes),
+            "harvest_flops": self.harvest_flops,
         }
 
     def line(self, comparison: Comparison | None = None) -> str:

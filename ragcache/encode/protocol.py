@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
+from ragcache.encode.past_prompt import PastPrompt
 from ragcache.prompt import Segment
 
 if TYPE_CHECKING:
@@ -27,12 +28,15 @@ class LeftContext:
         For reports.
     own : ChunkKV or None
         The chunk's own KV of the encoding that this one builds on, for what is stored about the difference.
+    past : PastPrompt or None
+        Of a KV that comes from a prompt which was answered: the context that it stood in there.
     """
 
     kvs: tuple[ChunkKV, ...] = ()
     keys: tuple[str, ...] = ()
     words: str = "nothing"
     own: ChunkKV | None = None
+    past: PastPrompt | None = None
 
 
 class EncodingContext(Protocol):

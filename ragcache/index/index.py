@@ -7,17 +7,18 @@ the way back is a miss with its reason, never a wrong KV.
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Self
 
-from ragcache.encode import Encoder, LeftContext
+from ragcache.encode import Encoder, Harvested, LeftContext
 from ragcache.errors import CorruptBlob, InvalidArgument, ingest
 from ragcache.index.binding import bind_model, bind_template
 from ragcache.index.chunks import Chunk, Loaded, chunk_id, chunk_of, document_id, text_id
 from ragcache.index.encoding_batches import batches, capacity
 from ragcache.index.encoding_context import STRUCTURAL, IndexEncodingContext, displaced, lacking_extras
 from ragcache.index.stored_kv import StoredKV
+from ragcache.index.variants import fit_variant, rank_rows
 from ragcache.model.buffer import ChunkKV
 from ragcache.model.reader import Reader
 from ragcache.prompt import Segment
@@ -237,12 +238,12 @@ class Index:
     def missing(self, encoder: Encoder) -> list[ChunkRow]:
         """Chunks whose KV `encode` would make; what an older version made without the encoder's extras is dropped."""
         self._renew(encoder)
-        return self.catalog.missing(encoder.recipe)
+        return [] if isinstance(encoder, Harvested) else self.catalog.missing(encoder.recipe)
 
     def lacking(self, encoder: Encoder) -> dict[str, int]:
         """The same, counted, by document."""
         self._renew(encoder)
-        return self.catalog.lacking(encoder.recipe)
+        return {} if isinstance(encoder, Harvested) else self.catalog.lacking(encoder.recipe)
 
     def make(self, chunk: Chunk, encoder: Encoder) -> ChunkKV:
         """A chunk's KV, computed now; stored too where the chunk is one of the index's.
@@ -261,7 +262,18 @@ class Index:
         """Store a chunk's KV: blob first, then the row that names it."""
         self._enter([self._stored(chunk, encoder, kv, left)])
 
-    def load(self, chunk: Chunk, encoder: Encoder, before: tuple[str, ...] | None) -> Loaded:
+    def make_key(self, encoder: Encoder, left: Sequence[str], chunk: Segment) -> str:
+        """The key of the KV that an encoder makes of a chunk behind a left context."""
+        return self._kv.make_key(encoder.recipe, left, chunk.token_ids)
+
+    def evict(self, keys: Sequence[str]) -> None:
+        """Let go of KV, to make room; what was made with it stays, and goes when the chunk does."""
+        if keys:
+            with self.writing:
+                self.catalog.evict(keys)
+                self.forgotten.delete()
+
+    def load(self, chunk: Chunk, encoder: Encoder, before: tuple[str, ...] | None, ahead: Sequence[str] = ()) -> Loaded:
         """A chunk's stored KV for use behind what stands `before` it.
 
         Parameters
@@ -272,11 +284,13 @@ class Index:
             Its encoding is taken, else the one it builds on; either where it is exact.
         before : tuple of str or None
             Keys of everything in front where all of it is exact; None otherwise.
+        ahead : sequence of str
+            Ids of the chunks in front, by which harvested KV is chosen.
         """
         recipes = [encoder.recipe, *([encoder.base_encoding.recipe] if encoder.base_encoding else [])]
         rows = [row for recipe in recipes for row in self.catalog.encodings(chunk.id, recipe)]
         reason = ""
-        for row in sorted(rows, key=lambda row: row.left != before):  # what is exact here comes first
+        for row in rank_rows(rows, before, ahead):
             exact = row.left == before
             if encoder.exact_only and not exact:
                 reason = "what stands in front of it is not what its KV was made behind"
@@ -287,6 +301,7 @@ class Index:
             elif row.recipe == encoder.recipe and (lacking := lacking_extras(encoder, found.kv)):
                 reason = f"its KV lacks {', '.join(lacking)}; run `{ingest(self.path, method='NAME')}` to renew it"
             else:
+                found = fit_variant(found, ahead)
                 return replace(found, reason=f"{found.reason}; {reason}") if reason else found
         return Loaded(None, "", reason or f"no {encoder.recipe} KV was made for it")
 
@@ -376,7 +391,8 @@ class Index:
 
     def _row(self, chunk: str, encoder: Encoder, key: str, left: LeftContext, size: int) -> EncodingRow:
         now = time.time()
-        return EncodingRow(chunk, encoder.recipe, key, left.keys, size, left.words, now, now)
+        past = None if left.past is None else asdict(left.past)
+        return EncodingRow(chunk, encoder.recipe, key, left.keys, size, left.words, now, now, past)
 
     def _forget(self, keys: Sequence[str]) -> None:
         """Delete KV, and all that was made with it, and with that."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from ragcache.encode import PastPrompt
 from ragcache.errors import CorruptBlob
 from ragcache.index.chunks import Chunk, Loaded
 from ragcache.model.buffer import ChunkKV
@@ -61,7 +62,8 @@ class StoredKV:
         except CorruptBlob as error:
             self.quarantine(row.key)
             return Loaded(None, row.key, str(error))
-        return Loaded(kv, row.key, row.recipe, row.kind, exact)
+        past = PastPrompt.from_dict(row.past) if row.past else None
+        return Loaded(kv, row.key, row.recipe, row.kind, exact, past)
 
     def read(self, key: str, token_ids: tuple[int, ...]) -> ChunkKV:
         """The KV of a key, which must be of these tokens.

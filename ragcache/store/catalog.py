@@ -14,7 +14,17 @@ from typing import Any
 
 from ragcache.errors import InvalidArgument
 from ragcache.store.database import Database
-from ragcache.store.forgotten import LISTED, MADE_WITH, drop_recipe, forget, forget_unreferenced, keys_of, lose, recall
+from ragcache.store.forgotten import (
+    LISTED,
+    MADE_WITH,
+    drop_recipe,
+    evict,
+    forget,
+    forget_unreferenced,
+    keys_of,
+    lose,
+    recall,
+)
 from ragcache.store.schema import (
     CHUNK,
     DOCUMENT,
@@ -281,6 +291,25 @@ class Catalog(Database):
         with self.transaction() as connection:
             lose(connection, key)
 
+    def credit(self, worths: Mapping[tuple[str, str], float]) -> None:
+        """Add to what the uses of encodings were worth, by chunk and key; they were used now."""
+        values = [(worth, time.time(), chunk, key) for (chunk, key), worth in worths.items()]
+        with self.transaction() as connection:
+            connection.executemany(
+                "UPDATE encodings SET worth = worth + ?, used = ? WHERE chunk = ? AND key = ?", values
+            )
+
+    def evict(self, keys: Iterable[str]) -> list[str]:
+        """Remove every encoding by some keys, to make room; what was made with them stays.
+
+        Returns
+        -------
+        list of str
+            Keys whose blobs are to be deleted.
+        """
+        with self.transaction() as connection:
+            return evict(connection, set(keys))
+
     def referenced(self, key: str) -> bool:
         """Tell whether any encoding names a key."""
         return bool(self.read("SELECT 1 FROM encodings WHERE key = ? LIMIT 1", key))
@@ -313,7 +342,7 @@ class Catalog(Database):
 
     def _record(self, connection: sqlite3.Connection, rows: Sequence[EncodingRow]) -> None:
         connection.executemany(
-            f"INSERT OR REPLACE INTO encodings ({ENCODING}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            f"INSERT OR REPLACE INTO encodings ({ENCODING}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [encoding_values(row) for row in rows],
         )
         recall(connection, [row.key for row in rows])
