@@ -10,9 +10,9 @@ from functools import cache
 from importlib.metadata import entry_points
 
 from ragcache.attend import Scaled, TopChunks
-from ragcache.encode import Activations, Alone, Fused, Harvested, InDocument, InPlace, Prefixed, Sink
+from ragcache.encode import Activations, Alone, Fused, Harvested, InDocument, InPlace, Prefixed, PrefixTree, Sink
 from ragcache.errors import UnknownMethod
-from ragcache.layout import BestLast, Overlapped
+from ragcache.layout import BestLast, LongestPath, Overlapped
 from ragcache.method import Method
 from ragcache.schedule import BehindDocument, CacheFix, ProgressivePruning, Reselect
 from ragcache.select import (
@@ -46,6 +46,15 @@ _ROWS = (
         about="exact prefix caching: system prefix and first chunk",
         when="answers must equal full prefill, and the same chunk often comes first",
         when_not="chunks come in many orders: little is reused",
+    ),
+    Method(
+        "ragcache",
+        PrefixTree(),
+        layout=LongestPath(),
+        paper="2404.12457",
+        about="exact prefixes of any length, kept from answered prompts in a tree",
+        when="answers must equal full prefill, and the same chunks come in the same order again and again",
+        when_not="many chunks come in many orders: prompts rarely begin alike",
     ),
     Method(
         "naive",

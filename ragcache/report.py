@@ -62,8 +62,9 @@ class Tokens:
 class Timings:
     """Milliseconds per stage. `first_token` runs from the end of retrieval to the first token's logits.
 
-    `match` is spent on finding known chunks in a prompt that somebody else wrote; `total` runs from the beginning of a
-    request, retrieval included, to the end of the answer. `harvest` comes behind that: KV kept from the prompt.
+    `match` is spent on finding known chunks in a prompt that somebody else wrote, or an order that the store has a
+    prefix of; `total` runs from the beginning of a request, retrieval included, to the end of the answer. `harvest`
+    comes behind that: KV kept from the prompt.
     """
 
     retrieve: float = 0.0

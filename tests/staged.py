@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ragcache.encode import Harvested
+from ragcache.encode import PromptEncoder
 from ragcache.engine.engine import Engine
 from ragcache.index.chunks import Chunk
 from ragcache.index.index import Index
@@ -38,6 +38,6 @@ def make(tmp_path: Path, reader: Reader, *recipes: str) -> tuple[Engine, list[Ch
         list(index.encode(encoder, neighbours=others))
     engine, chunks = Engine(reader, index), sorted(index.chunks(names), key=lambda chunk: chunk.source)
     for name in recipes:
-        if isinstance(METHODS[name].encode, Harvested):
+        if isinstance(METHODS[name].encode, PromptEncoder):
             engine.answer(QUESTION, chunks, method=name, sampling=Sampling(max_new_tokens=1))
     return engine, chunks

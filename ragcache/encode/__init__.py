@@ -7,8 +7,9 @@ from ragcache.encode.harvested import Harvested
 from ragcache.encode.in_document import InDocument
 from ragcache.encode.inplace import InPlace
 from ragcache.encode.past_prompt import PastPrompt
+from ragcache.encode.prefix_tree import PrefixTree
 from ragcache.encode.prefixed import Prefixed
-from ragcache.encode.protocol import Encoder, EncodingContext, LeftContext
+from ragcache.encode.protocol import Encoder, EncodingContext, LeftContext, PromptEncoder
 from ragcache.encode.sink import Sink
 
 __all__ = [
@@ -22,6 +23,8 @@ __all__ = [
     "InPlace",
     "LeftContext",
     "PastPrompt",
+    "PrefixTree",
     "Prefixed",
+    "PromptEncoder",
     "Sink",
 ]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ragcache.encode.past_prompt import PastPrompt
-from ragcache.encode.protocol import BaseEncoder, EncodingContext
+from ragcache.encode.protocol import PromptEncoder
 from ragcache.errors import InvalidArgument
 from ragcache.model.lazy import Tensor, torch
 from ragcache.model.plan import ForwardPlan, Positions, ScoreSink, Slots
@@ -23,7 +23,7 @@ OVERHEAD = "overhead"
 
 
 @dataclass(frozen=True)
-class Harvested(BaseEncoder):
+class Harvested(PromptEncoder):
     """Chunk caches taken from prompts that were answered, several variants a chunk: Cache-Craft (2502.15734).
 
     Nothing is made at ingestion. A chunk without a variant is prefilled in the prompt (cold start). After the answer it
@@ -66,19 +66,12 @@ class Harvested(BaseEncoder):
         if self.variants < 1:
             raise InvalidArgument(f"variants is {self.variants}; a chunk needs room for at least 1")
 
-    def left(self, chunk: str, context: EncodingContext) -> None:
-        """None, always: before a prompt is answered there is nothing to take a chunk from."""
+    def renews(self, about: dict[str, Any], ahead: Sequence[str]) -> bool:
+        """Where beta' is below `overlap`."""
+        return PastPrompt.from_dict(about).overlap(ahead) < self.overlap
 
-    def harvest(self, p: PrefillContext, chunks: Sequence[int]) -> list[tuple[ChunkKV, PastPrompt]]:
-        """Prefill chunks in full behind what stands in front of the first of them, which must be exact.
-
-        Parameters
-        ----------
-        p : PrefillContext
-            The prompt that was answered; its buffer is left as it is.
-        chunks : sequence of int
-            Segments, one behind the other.
-        """
+    def harvest(self, p: PrefillContext, chunks: Sequence[int]) -> list[tuple[ChunkKV, dict[str, Any]]]:
+        """Prefill chunks in full, with their attention, which `PastPrompt` describes."""
         from ragcache.model.buffer import ChunkKV
 
         edges = [p.span(chunks[0]).start, *(p.span(segment).stop for segment in chunks)]
@@ -90,7 +83,7 @@ class Harvested(BaseEncoder):
             inter = own[..., :number].sum(2).mean(0)  # (tokens,)
             extras = {INTER_ATTENTION: inter, OVERHEAD: torch.full_like(inter, past.cci)}
             ids = p.prompt.segments[segment].token_ids
-            found.append((ChunkKV(buffer.read(first, stop), p.prompt.starts[segment], ids, extras), past))
+            found.append((ChunkKV(buffer.read(first, stop), p.prompt.starts[segment], ids, extras), asdict(past)))
         return found
 
 
@@ -114,6 +107,7 @@ def _prefill(p: PrefillContext, edges: Sequence[int]) -> tuple[KVBuffer, Tensor]
     plan = ForwardPlan(Slots(torch.arange(start, end, device=device)), end, scores=sinks, stop_after_scores=True)
     buffer = p.buffer.beginning(start, end)
     p.reader.forward(p.token_ids[start:end].tolist(), Positions(p.positions[start:end]), buffer, plan)
+    p.flop_counter.charge(torch.arange(start, end), p.reader.layers, selectable=0)
     return buffer, torch.stack([torch.cat(one.rows) for one in sums]).cpu()
 
 

@@ -8,7 +8,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from ragcache.encode import Encoder, Harvested, Prefixed
+from ragcache.encode import Encoder, Prefixed, PromptEncoder
 from ragcache.engine.clock import Clock
 from ragcache.index.chunks import Chunk, Loaded
 from ragcache.index.index import Index
@@ -206,7 +206,7 @@ class ContextLoader:
 
     def _make(self, chunk: Chunk, encoder: Encoder, reason: str, size: int) -> ChunkKV | None:
         """A missing KV, computed now for its first `size` tokens; None where the encoder would not use it here."""
-        if encoder.exact_only or isinstance(encoder, Harvested):
+        if encoder.exact_only or isinstance(encoder, PromptEncoder):
             return None
         kv = self.index.make(chunk, encoder)
         self.flop_counter.charge(torch.arange(encoder.discarded_tokens), self.reader.layers, selectable=0)

@@ -8,7 +8,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from ragcache.encode import Harvested
+from ragcache.encode import PromptEncoder
 from ragcache.engine.harvest import harvest_context
 from ragcache.engine.load import load_context
 from ragcache.engine.plan import plan_prompt
@@ -102,7 +102,7 @@ class Reuse:
         report = build_report(plan, context.recomputed)
         return Prefilled(
             plan.prompt, logits, session.step, session.verify_draft, report, context.recomputed, context,
-            partial(harvest_context, plan, context) if isinstance(request.method.encode, Harvested) else None,
+            partial(harvest_context, plan, context) if isinstance(request.method.encode, PromptEncoder) else None,
         )  # fmt: skip
 
 

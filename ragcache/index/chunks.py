@@ -2,9 +2,8 @@
 
 import hashlib
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from ragcache.encode import PastPrompt
 from ragcache.model.buffer import ChunkKV
 from ragcache.prompt import Segment
 from ragcache.retrieve.places import Mark, mark_at, marks_within
@@ -51,14 +50,14 @@ class Chunk:
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """What the index had for a chunk: its KV, or the reason for having none; of a harvested KV also where it stood."""
+    """What the index had for a chunk: its KV, or the reason for having none, and what the catalogue notes of it."""
 
     kv: ChunkKV | None
     key: str
     reason: str
     left: str = ""
     exact: bool = False
-    past: PastPrompt | None = None
+    about: dict[str, Any] | None = None
 
 
 def chunk_of(row: ChunkRow, document: DocumentRow) -> Chunk:

@@ -7,11 +7,11 @@ the way back is a miss with its reason, never a wrong KV.
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from ragcache.encode import Encoder, Harvested, LeftContext
+from ragcache.encode import Encoder, LeftContext, PromptEncoder
 from ragcache.errors import CorruptBlob, InvalidArgument, ingest
 from ragcache.index.binding import bind_model, bind_template
 from ragcache.index.chunks import Chunk, Loaded, chunk_id, chunk_of, document_id, text_id
@@ -36,6 +36,7 @@ from ragcache.store import (
     is_key,
     load_or_create_secret,
     locks_of,
+    may_precede,
 )
 
 MEMORY_BYTES = 1 << 30
@@ -107,9 +108,16 @@ class Index:
         """Close the catalogue."""
         self.catalog.close()
 
-    def release(self) -> None:
-        """Let go of the KV that is held in memory; files have it."""
-        self._memory.clear()
+    def release(self, keys: Sequence[str] | None = None) -> None:
+        """Let go of KV that is held in memory, of all of it or of some keys'; files have it."""
+        if keys is None:
+            self._memory.clear()
+        for key in keys or ():
+            self._memory.discard(key)
+
+    def held(self) -> dict[str, int]:
+        """Bytes of the KV that is held in memory, by key."""
+        return self._memory.sizes()
 
     def __enter__(self) -> Self:
         return self
@@ -168,6 +176,15 @@ class Index:
         rows = self.catalog.chunks(ids)
         documents = {name: self.catalog.document(name) for name in {row.document for row in rows}}
         return [chunk_of(row, document) for row in rows if (document := documents[row.document]) is not None]
+
+    def count_readable(self, chunks: Sequence[str]) -> int:
+        """How many chunks, from the first on, are in the index and may be read by all who may read one behind them."""
+        rows = {row.id: row for row in self.catalog.chunks(chunks)}
+        for count, chunk in enumerate(chunks):
+            ahead = [rows[one].access for one in chunks[:count]]
+            if chunk not in rows or not all(may_precede(access, rows[chunk].access) for access in ahead):
+                return count
+        return len(chunks)
 
     def uncached_chunk(self, text: str) -> Chunk:
         """A chunk that was never ingested."""
@@ -238,12 +255,12 @@ class Index:
     def missing(self, encoder: Encoder) -> list[ChunkRow]:
         """Chunks whose KV `encode` would make; what an older version made without the encoder's extras is dropped."""
         self._renew(encoder)
-        return [] if isinstance(encoder, Harvested) else self.catalog.missing(encoder.recipe)
+        return [] if isinstance(encoder, PromptEncoder) else self.catalog.missing(encoder.recipe)
 
     def lacking(self, encoder: Encoder) -> dict[str, int]:
         """The same, counted, by document."""
         self._renew(encoder)
-        return {} if isinstance(encoder, Harvested) else self.catalog.lacking(encoder.recipe)
+        return {} if isinstance(encoder, PromptEncoder) else self.catalog.lacking(encoder.recipe)
 
     def make(self, chunk: Chunk, encoder: Encoder) -> ChunkKV:
         """A chunk's KV, computed now; stored too where the chunk is one of the index's.
@@ -265,6 +282,11 @@ class Index:
     def make_key(self, encoder: Encoder, left: Sequence[str], chunk: Segment) -> str:
         """The key of the KV that an encoder makes of a chunk behind a left context."""
         return self._kv.make_key(encoder.recipe, left, chunk.token_ids)
+
+    def forget(self, keys: Sequence[str]) -> None:
+        """Delete KV, and all that was made with it, and with that."""
+        with self.writing:
+            self.forgotten.add(keys)
 
     def evict(self, keys: Sequence[str]) -> None:
         """Let go of KV, to make room; what was made with it stays, and goes when the chunk does."""
@@ -301,7 +323,7 @@ class Index:
             elif row.recipe == encoder.recipe and (lacking := lacking_extras(encoder, found.kv)):
                 reason = f"its KV lacks {', '.join(lacking)}; run `{ingest(self.path, method='NAME')}` to renew it"
             else:
-                found = fit_variant(found, ahead)
+                found = fit_variant(found, row, ahead)
                 return replace(found, reason=f"{found.reason}; {reason}") if reason else found
         return Loaded(None, "", reason or f"no {encoder.recipe} KV was made for it")
 
@@ -367,7 +389,7 @@ class Index:
         """
         complete = self.catalog.setting(_COMPLETE, {})
         if not set(encoder.extras) <= set(complete.get(encoder.recipe, ())):
-            self._forget(list(self._incomplete(encoder)))
+            self.forget(list(self._incomplete(encoder)))
             self.catalog.set_setting(_COMPLETE, {**complete, encoder.recipe: list(encoder.extras)})
 
     def _incomplete(self, encoder: Encoder) -> Iterator[str]:
@@ -391,10 +413,4 @@ class Index:
 
     def _row(self, chunk: str, encoder: Encoder, key: str, left: LeftContext, size: int) -> EncodingRow:
         now = time.time()
-        past = None if left.past is None else asdict(left.past)
-        return EncodingRow(chunk, encoder.recipe, key, left.keys, size, left.words, now, now, past)
-
-    def _forget(self, keys: Sequence[str]) -> None:
-        """Delete KV, and all that was made with it, and with that."""
-        with self.writing:
-            self.forgotten.add(keys)
+        return EncodingRow(chunk, encoder.recipe, key, left.keys, size, left.words, now, now, left.about)

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from ragcache.encode import Harvested
+from ragcache.encode import PromptEncoder
 from ragcache.errors import EmptyIndex, IndexFormat, MissingEncoding, ingest
 from ragcache.method import Method
 from ragcache.store import Catalog
@@ -60,7 +60,7 @@ def check_encoding(catalog: Catalog, path: Path, row: Method) -> None:
 
 def lacks_encoding(made: Collection[str], row: Method) -> bool:
     """Whether a row loads KV that has to be made first, and is not among these recipes."""
-    return row.encode is not None and not isinstance(row.encode, Harvested) and row.encode.recipe not in made
+    return row.encode is not None and not isinstance(row.encode, PromptEncoder) and row.encode.recipe not in made
 
 
 def settings_of(path: Path) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 
-from ragcache.encode import PastPrompt
 from ragcache.errors import CorruptBlob
 from ragcache.index.chunks import Chunk, Loaded
 from ragcache.model.buffer import ChunkKV
@@ -62,8 +61,7 @@ class StoredKV:
         except CorruptBlob as error:
             self.quarantine(row.key)
             return Loaded(None, row.key, str(error))
-        past = PastPrompt.from_dict(row.past) if row.past else None
-        return Loaded(kv, row.key, row.recipe, row.kind, exact, past)
+        return Loaded(kv, row.key, row.recipe, row.kind, exact, row.about)
 
     def read(self, key: str, token_ids: tuple[int, ...]) -> ChunkKV:
         """The KV of a key, which must be of these tokens.

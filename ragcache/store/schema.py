@@ -92,8 +92,8 @@ class EncodingRow:
         What the index calls this stage of the recipe.
     created, used : float
         Seconds since the epoch.
-    past : dict or None
-        Of a KV that comes from a prompt which was answered: what `ragcache.encode.PastPrompt` says of it.
+    about : dict or None
+        What is noted of a KV that comes from a prompt which was answered, anything that JSON can hold.
     worth : float
         What its uses were worth so far, where that is counted.
     """
@@ -106,7 +106,7 @@ class EncodingRow:
     kind: str
     created: float
     used: float
-    past: dict[str, Any] | None = None
+    about: dict[str, Any] | None = None
     worth: float = 0.0
 
 
@@ -200,8 +200,8 @@ def m006_copies(connection: sqlite3.Connection) -> None:
 
 
 def m007_harvested(connection: sqlite3.Connection) -> None:
-    """Add what a KV stood behind in the prompt that it comes from, and what its uses were worth."""
-    connection.execute("ALTER TABLE encodings ADD COLUMN past TEXT")
+    """Add what is noted of a KV that comes from a prompt, and what its uses were worth."""
+    connection.execute("ALTER TABLE encodings ADD COLUMN about TEXT")
     connection.execute("ALTER TABLE encodings ADD COLUMN worth REAL NOT NULL DEFAULT 0")
 
 
@@ -221,7 +221,7 @@ COLLECTION = "collection"  # in a document's metadata: the vector store that it 
 
 DOCUMENT = "id, source, digest, metadata"
 CHUNK = 'id, document, ordinal, text, token_ids, "start", "end", access'
-ENCODING = 'chunk, recipe, key, "left", nbytes, kind, created, used, past, worth'
+ENCODING = 'chunk, recipe, key, "left", nbytes, kind, created, used, about, worth'
 
 
 def document_values(row: DocumentRow) -> tuple[Any, ...]:
@@ -260,14 +260,14 @@ def read_access(value: str | None) -> Access:
 
 def encoding_values(row: EncodingRow) -> tuple[Any, ...]:
     """Spell a row in the order of `ENCODING`."""
-    left, past = json.dumps(row.left), None if row.past is None else json.dumps(row.past)
-    return (row.chunk, row.recipe, row.key, left, row.nbytes, row.kind, row.created, row.used, past, row.worth)
+    left, about = json.dumps(row.left), None if row.about is None else json.dumps(row.about)
+    return (row.chunk, row.recipe, row.key, left, row.nbytes, row.kind, row.created, row.used, about, row.worth)
 
 
 def encoding_row(
     chunk: str, recipe: str, key: str, left: str, nbytes: int, kind: str, created: float, used: float,
-    past: str | None, worth: float,
+    about: str | None, worth: float,
 ) -> EncodingRow:  # fmt: skip
     """Read what `encoding_values` wrote."""
-    stood = None if past is None else json.loads(past)
-    return EncodingRow(chunk, recipe, key, tuple(json.loads(left)), nbytes, kind, created, used, stood, worth)
+    noted = None if about is None else json.loads(about)
+    return EncodingRow(chunk, recipe, key, tuple(json.loads(left)), nbytes, kind, created, used, noted, worth)

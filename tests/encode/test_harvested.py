@@ -46,7 +46,7 @@ def variants(index: Index, chunk: Chunk) -> list[EncodingRow]:
 
 def before(index: Index, chunk: Chunk) -> list[tuple[str, ...]]:
     """What stood in front of each variant of a chunk, the newest first."""
-    return [tuple((row.past or {})["before"]) for row in variants(index, chunk)]
+    return [tuple((row.about or {})["before"]) for row in variants(index, chunk)]
 
 
 @torch.no_grad()
@@ -105,7 +105,7 @@ def test_what_is_kept_of_a_prompt_is_what_a_full_prefill_made_of_it(
             torch.testing.assert_close(ours, torch.stack([key, value])[:, :, old.span(segment)], atol=1e-4, rtol=1e-4)
         inter, intra, tokens, cci = by_hand(attention, old, segment)
         torch.testing.assert_close(kv.extras[INTER_ATTENTION].double(), tokens, atol=1e-5, rtol=1e-4)
-        past = PastPrompt.from_dict(row.past or {})
+        past = PastPrompt.from_dict(row.about or {})
         assert past.before == tuple(one.id for one in chunks[: segment - 1])
         assert past.lengths == tuple(len(one.segment) for one in chunks[: segment - 1])
         assert past.inter == tuple(tuple(pytest.approx(value, rel=1e-4) for value in layer) for layer in inter)
@@ -267,14 +267,14 @@ def test_worth_is_the_uses_each_by_what_it_saved(reader: Reader, tmp_path: Path)
     [row] = variants(engine.index, d)
     assert row.worth == 1
     answer(engine, [b, c, d])
-    past = PastPrompt.from_dict(row.past or {})
+    past = PastPrompt.from_dict(row.about or {})
     known = next(one for one in variants(engine.index, d) if one.key == row.key)
     assert known.worth == pytest.approx(1 + 1 - past.overhead([b.id, c.id]))
 
 
 def carried(index: Index, gone: Chunk, chunks: Sequence[Chunk]) -> list[str]:
     """Keys of variants of some chunks that were made behind a chunk."""
-    return [row.key for one in chunks for row in variants(index, one) if gone.id in (row.past or {})["before"]]
+    return [row.key for one in chunks for row in variants(index, one) if gone.id in (row.about or {})["before"]]
 
 
 @pytest.mark.parametrize("evicted", [False, True])

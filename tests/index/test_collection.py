@@ -166,7 +166,7 @@ def test_kv_of_a_text_that_is_deleted_meanwhile_is_not_kept(index: Index, monkey
     notes.add([Entry("a", WORDS[0], "doc", (0,)), Entry("b", WORDS[1], "doc", (1,))])
     [first, second] = index.chunks([row.id for row in index.catalog.all_chunks()])
     assert METHOD.encode is not None
-    index._forget([row.key for row in index.catalog.encodings(second.id, METHOD.encode.recipe)])
+    index.forget([row.key for row in index.catalog.encodings(second.id, METHOD.encode.recipe)])
     encode = Reader.encode_all
 
     def while_deleting(self: Reader, todo: list) -> list:
