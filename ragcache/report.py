@@ -62,6 +62,8 @@ class Tokens:
 class Timings:
     """Milliseconds per stage. `first_token` runs from the end of retrieval to the first token's logits.
 
+    Where a retriever was still at work meanwhile it runs from the question, and `retrieve` is 0.
+
     `match` is spent on finding known chunks in a prompt that somebody else wrote, or an order that the store has a
     prefix of; `total` runs from the beginning of a request, retrieval included, to the end of the answer. `harvest`
     comes behind that: KV kept from the prompt.
@@ -94,6 +96,30 @@ class Comparison:
 
 
 @dataclass(frozen=True)
+class Speculation:
+    """What was begun on provisional chunks, where a retriever gave some before its final ones.
+
+    Attributes
+    ----------
+    lists : int
+        Lists of chunks that the retriever gave.
+    started, dropped : int
+        Prompts that were begun, and those of them that were thrown away.
+    kept_early : bool
+        Whether the prompt that answers was begun before its list was known to be final.
+    wasted_ms, wasted_flops : float
+        What was thrown away: milliseconds, and FLOPs over those of a full prefill of the final prompt.
+    """
+
+    lists: int
+    started: int
+    dropped: int
+    kept_early: bool
+    wasted_ms: float
+    wasted_flops: float
+
+
+@dataclass(frozen=True)
 class CacheReport:
     """What an answer was made from.
 
@@ -118,6 +144,8 @@ class CacheReport:
         Degradations worth saying.
     harvest_flops : float
         FLOPs behind the answer, for KV that is kept from its prompt, over those of a full prefill of the prompt.
+    speculation : Speculation or None
+        What was begun ahead of the final chunks; None where they were known at once.
     """
 
     method: str
@@ -129,6 +157,7 @@ class CacheReport:
     ms: Timings
     notes: tuple[str, ...] = ()
     harvest_flops: float = 0.0
+    speculation: Speculation | None = None
 
     @property
     def cached(self) -> int:
@@ -147,6 +176,7 @@ class CacheReport:
             "ms": asdict(self.ms),
             "notes": list(self.notes),
             "harvest_flops": self.harvest_flops,
+            "speculation": self.speculation and asdict(self.speculation),
         }
 
     def line(self, comparison: Comparison | None = None) -> str:

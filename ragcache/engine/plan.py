@@ -55,7 +55,7 @@ def plan_prompt(request: Request, index: Index) -> Plan:
         If the prompt and the answer do not fit the model.
     """
     row, by_id = request.method, {chunk.id: chunk for chunk in request.chunks}
-    flop_counter, computed = FlopCounter(index.reader.dims), dict[str, str]()
+    flop_counter, computed = request.flop_counter or FlopCounter(index.reader.dims), dict[str, str]()
 
     def loader(prompt: Prompt) -> ContextLoader:
         placed = [by_id[prompt.segments[i].chunk or ""] for i in prompt.chunks()]
