@@ -46,6 +46,9 @@ def harvest_context(plan: Plan, context: PrefillContext, report: CacheReport) ->
     encoder, counter = plan.request.method.encode, context.flop_counter
     if not isinstance(encoder, PromptEncoder):
         return report
+    shaped = encoder.exact_only and context.score_mod is not None  # others prefill their chunks once more
+    if plan.prompt.positions is not None or shaped:
+        return report  # what stands there is not what a full prefill makes of it
     places, before = list(_places(plan, encoder)), counter.flops
     while places and not places[-1].kept:
         places.pop()

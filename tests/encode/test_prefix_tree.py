@@ -14,17 +14,20 @@ from staged import QUESTION, make
 from torch import Tensor
 from transformers import DynamicCache
 
+from ragcache.attend import ScoreMod
 from ragcache.encode import PrefixTree
 from ragcache.engine.engine import Engine
 from ragcache.errors import InvalidArgument
 from ragcache.index.chunks import Chunk
 from ragcache.index.index import Index
 from ragcache.index.prefix_tree import choose_leaves, find_longest_path
-from ragcache.layout import LongestPath
+from ragcache.layout import LongestPath, Overlapped
 from ragcache.method import Method
 from ragcache.methods import METHODS
 from ragcache.model.architecture import cache_argument
 from ragcache.model.decode import Sampling
+from ragcache.model.plan import ScoreModFunction, Slots
+from ragcache.model.prefill_context import PrefillContext
 from ragcache.model.reader import Reader
 from ragcache.report import CacheReport
 from ragcache.store import EncodingRow, LocalStore
@@ -259,6 +262,34 @@ def test_a_node_that_is_evicted_while_a_question_runs_breaks_no_answer(
         _, logits = stock("llama", ready.prompt.token_ids)
         torch.testing.assert_close(ready.logits, logits, atol=1e-4, rtol=1e-4)
         assert sum(state == "exact" for state in states(ready.report)) == min(max(steps - 1, 0), 3)
+
+
+@dataclass(frozen=True)
+class Flattened(ScoreMod):
+    """Every row attends more evenly, those of fresh text too."""
+
+    def score_mod(self, p: PrefillContext, rows: Slots) -> ScoreModFunction:
+        return lambda layer, logits: logits / 2
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("ragcache", {"attend": Flattened()}),
+        ("ragcache", {"layout": Overlapped()}),
+        ("cachecraft", {"layout": Overlapped()}),
+    ],
+)
+def test_nothing_is_kept_of_a_prompt_that_was_not_read_as_any_other(
+    name: str, change: dict[str, Any], reader: Reader, tmp_path: Path
+) -> None:
+    engine, chunks = make(tmp_path, reader)
+    row = replace(METHODS[name], name="changed", **change)
+    assert row.encode is not None
+    answer(engine, chunks, row)
+    assert engine.index.catalog.by_recipe(row.encode.recipe) == []
+    answer(engine, chunks, METHODS[name])
+    assert len(engine.index.catalog.by_recipe(row.encode.recipe)) == 4
 
 
 def test_a_removed_document_takes_all_paths_through_it_along(reader: Reader, tmp_path: Path) -> None:
