@@ -16,6 +16,7 @@ from twin import twin_logits
 from ragcache.encode import Harvested, PastPrompt
 from ragcache.encode.harvested import INTER_ATTENTION
 from ragcache.engine.calibrate import calibrate
+from ragcache.engine.chat import Message
 from ragcache.engine.engine import Engine
 from ragcache.errors import InvalidArgument, StorageFull
 from ragcache.index.chunks import Chunk
@@ -25,7 +26,7 @@ from ragcache.methods import METHODS
 from ragcache.model.architecture import cache_argument
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
-from ragcache.prompt import Prompt
+from ragcache.prompt import BEFORE_CHUNKS, BEFORE_QUESTION, SYSTEM, Prompt
 from ragcache.report import CacheReport
 from ragcache.schedule import CacheFix
 from ragcache.select import InterAttention
@@ -342,6 +343,15 @@ def test_nothing_is_kept_behind_text_that_no_document_has(reader: Reader, tmp_pa
     stream = engine.complete(f"{a.text}\n\n{b.text}\n\nWho built it?", method=ROW, sampling=ONE)
     assert len(list(stream)) <= 1
     assert not variants(engine.index, b), "the prompt does not begin with the system prefix"
+
+
+def test_nothing_is_kept_behind_what_a_user_wrote_between_chunks(reader: Reader, tmp_path: Path) -> None:
+    engine, (a, _, c, d) = make(tmp_path, reader)
+    words = f"{BEFORE_CHUNKS}{a.text}\n\nMine alone.\n\n{c.text}\n\n{d.text}\n\n{BEFORE_QUESTION}{QUESTION}"
+    stream = engine.complete([Message("system", SYSTEM), Message("user", words)], method=ROW, sampling=ONE)
+    assert [chunk.id for chunk in stream.answer.report.chunks] == [a.id, c.id, d.id]
+    assert before(engine.index, a) == [()]
+    assert before(engine.index, c) == before(engine.index, d) == []
 
 
 def test_a_full_disk_costs_no_answer(reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
