@@ -10,15 +10,16 @@ from functools import cache
 from importlib.metadata import entry_points
 
 from ragcache.attend import Scaled, TopChunks
-from ragcache.encode import Activations, Alone, Fused, InDocument, InPlace, Prefixed, Sink
+from ragcache.encode import Activations, Alone, Fused, Harvested, InDocument, InPlace, Prefixed, PrefixTree, Sink
 from ragcache.errors import UnknownMethod
-from ragcache.layout import BestLast, Overlapped
+from ragcache.layout import BestLast, LongestPath, Overlapped
 from ragcache.method import Method
-from ragcache.schedule import BehindDocument, ProgressivePruning, Reselect
+from ragcache.schedule import BehindDocument, CacheFix, ProgressivePruning, Reselect
 from ragcache.select import (
     Auxiliary,
     FirstTokens,
     Grouped,
+    InterAttention,
     KeyDeviation,
     QuestionAttention,
     RandomTokens,
@@ -45,6 +46,15 @@ _ROWS = (
         about="exact prefix caching: system prefix and first chunk",
         when="answers must equal full prefill, and the same chunk often comes first",
         when_not="chunks come in many orders: little is reused",
+    ),
+    Method(
+        "ragcache",
+        PrefixTree(),
+        layout=LongestPath(),
+        paper="2404.12457",
+        about="exact prefixes of any length, kept from answered prompts in a tree",
+        when="answers must equal full prefill, and the same chunks come in the same order again and again",
+        when_not="many chunks come in many orders: prompts rarely begin alike",
     ),
     Method(
         "naive",
@@ -217,6 +227,18 @@ _ROWS = (
         about="chunks fused with their neighbours, then what the question attends to",
         when="chunks that are retrieved together are alike, and ingestion may cost two passes",
         when_not="documents change often, or neighbours in the index are rarely retrieved together",
+    ),
+    Method(
+        "cachecraft",
+        Harvested(),
+        InterAttention(),
+        0.30,
+        schedule=CacheFix(),
+        paper="2502.15734",
+        about="chunks as they stood in earlier prompts, fixed as far as their context has changed",
+        when="the same chunks are retrieved again and again, in like company, and ingestion may cost nothing",
+        when_not="questions rarely share chunks: a first prompt is a full prefill, and is read once more to be kept",
+        tuned=("recompute",),
     ),
     Method(
         "psr-fused",

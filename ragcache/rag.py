@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,6 +14,7 @@ from ragcache.engine.chat import Message
 from ragcache.engine.clock import Clock
 from ragcache.engine.engine import Engine
 from ragcache.engine.request import AnyMethod, Request, RequestOptions
+from ragcache.engine.speculate import IncrementalRetriever, read_final, start_early
 from ragcache.engine.stream import Stream
 from ragcache.index.chroma_import import claim_chroma_entries
 from ragcache.index.chunking import Chunking
@@ -26,6 +28,7 @@ from ragcache.index.search import Search
 from ragcache.index.settings import nothing_in, stats
 from ragcache.model import notice
 from ragcache.model.checkpoint import SMOLLM2_TUNED
+from ragcache.model.cost import FlopCounter
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 from ragcache.report import IngestPlan, IngestReport, Progress, ignore_progress
@@ -251,6 +254,7 @@ class RagCache:
         compare: bool = False,
         sampling: Sampling | None = None,
         history: Sequence[Message] = (),
+        retriever: IncrementalRetriever | None = None,
     ) -> Answer:
         """Answer a question from the most similar chunks.
 
@@ -270,6 +274,9 @@ class RagCache:
             Greedy by default.
         history : sequence of Message
             Earlier turns of the conversation. The user's last one helps to find chunks for a question that follows it.
+        retriever : IncrementalRetriever, optional
+            Finds the chunks in the place of the index's own search. Its provisional lists are prefilled while it goes
+            on; `report.speculation` says what of that was thrown away.
 
         Raises
         ------
@@ -280,7 +287,9 @@ class RagCache:
         InvalidArgument
             If the question is blank, or a value is out of range.
         """
-        request = self._request(question, top_k, method, recompute, sampling, history)
+        if retriever is not None and not compare:
+            return self._start_early(question, top_k, method, recompute, sampling, history, retriever).answer
+        request = self._request(question, top_k, method, recompute, sampling, history, retriever)
         return self.engine.compare(request) if compare else self.engine.start(request).answer
 
     def stream(
@@ -292,9 +301,12 @@ class RagCache:
         recompute: float | None = None,
         sampling: Sampling | None = None,
         history: Sequence[Message] = (),
+        retriever: IncrementalRetriever | None = None,
     ) -> Stream:
         """The same, piece by piece: iterate for the text, then read `.answer`."""
-        return self.engine.start(self._request(question, top_k, method, recompute, sampling, history))
+        if retriever is not None:
+            return self._start_early(question, top_k, method, recompute, sampling, history, retriever)
+        return self.engine.start(self._request(question, top_k, method, recompute, sampling, history, None))
 
     def retrieve(self, question: str, *, top_k: int | None = None) -> list[Chunk]:
         """The best chunks, best first, with their cosine similarity where it is known.
@@ -400,6 +412,27 @@ class RagCache:
         """Itself: frameworks copy what holds it, and there is one model."""
         return self
 
+    def _start_early(
+        self,
+        question: str,
+        top_k: int | None,
+        method: AnyMethod | None,
+        recompute: float | None,
+        sampling: Sampling | None,
+        history: Sequence[Message],
+        retriever: IncrementalRetriever,
+    ) -> Stream:
+        """Prefill a question over the chunks that a retriever has so far, until it has its final ones."""
+        self.engine.check_encoding(method or self.method)
+        options = RequestOptions(method, recompute, sampling, check=False)
+
+        def build(chunks: Sequence[Chunk | str], clock: Clock, counter: FlopCounter) -> Request:
+            own = replace(options, clock=clock, flop_counter=counter)
+            return self.engine.requests.from_question(question, chunks, own, history)
+
+        search = partial(retriever.retrieve, *self._query(question, top_k, history))
+        return start_early(self.engine, search, build, Clock(self.reader.device))
+
     def _request(
         self,
         question: str,
@@ -408,15 +441,25 @@ class RagCache:
         recompute: float | None,
         sampling: Sampling | None,
         history: Sequence[Message],
+        retriever: IncrementalRetriever | None,
     ) -> Request:
         """A question over the chunks most similar to it, on a clock that has retrieval in it."""
         self.engine.check_encoding(method or self.method)
         clock = Clock(self.reader.device)
         with clock.stage("retrieve", waits=False):
-            said = [message.text for message in history if message.role == "user"]
-            chunks = self.retrieve("\n".join([*said[-1:], question]), top_k=top_k)
+            query, count = self._query(question, top_k, history)
+            chunks: Sequence[Chunk | str] = (
+                self.retrieve(query, top_k=count) if retriever is None else read_final(retriever.retrieve(query, count))
+            )
         options = RequestOptions(method, recompute, sampling, clock=clock, check=False)
         return self.engine.requests.from_question(question, chunks, options, history)
+
+    def _query(self, question: str, top_k: int | None, history: Sequence[Message]) -> tuple[str, int]:
+        """What to search for, and how many chunks."""
+        said = [message.text for message in history if message.role == "user"]
+        query, count = "\n".join([*said[-1:], question]), self.top_k if top_k is None else top_k
+        check_retrieval(query, count)
+        return query, count
 
     def _encoders(self, names: Sequence[AnyMethod] | None) -> list[Encoder]:
         rows = [methods.find_method(name) for name in names or [self.method]]

@@ -62,9 +62,12 @@ class Tokens:
 class Timings:
     """Milliseconds per stage. `first_token` runs from the end of retrieval to the first token's logits.
 
-    `match` is spent on finding known chunks in a prompt that somebody else wrote; `total` runs from the beginning of a
-    request, retrieval included, to the end of the answer. `auxiliary` is how long another model read the prompt, beside
-    the other stages: what of it had to be waited for is in `select`.
+    Where a retriever was still at work meanwhile it runs from the question, and `retrieve` is 0.
+
+    `match` is spent on finding known chunks in a prompt that somebody else wrote, or an order that the store has a
+    prefix of; `total` runs from the beginning of a request, retrieval included, to the end of the answer. `auxiliary`
+    is how long another model read the prompt, beside the other stages: what of it had to be waited for is in `select`.
+    `harvest` comes behind the answer: KV kept from the prompt.
     """
 
     retrieve: float = 0.0
@@ -76,6 +79,7 @@ class Timings:
     first_token: float = 0.0
     total: float = 0.0
     auxiliary: float = 0.0
+    harvest: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,30 @@ class Comparison:
     def speedup(self) -> float:
         """Full prefill's time to first token over ours; above 1 is faster."""
         return self.full_prefill_first_token_ms / self.first_token_ms
+
+
+@dataclass(frozen=True)
+class Speculation:
+    """What was begun on provisional chunks, where a retriever gave some before its final ones.
+
+    Attributes
+    ----------
+    lists : int
+        Lists of chunks that the retriever gave.
+    started, dropped : int
+        Prompts that were begun, and those of them that were thrown away.
+    kept_early : bool
+        Whether the prompt that answers was begun before its list was known to be final.
+    wasted_ms, wasted_flops : float
+        What was thrown away: milliseconds, and FLOPs over those of a full prefill of the final prompt.
+    """
+
+    lists: int
+    started: int
+    dropped: int
+    kept_early: bool
+    wasted_ms: float
+    wasted_flops: float
 
 
 @dataclass(frozen=True)
@@ -116,6 +144,10 @@ class CacheReport:
         Milliseconds per stage.
     notes : tuple of str
         Degradations worth saying.
+    harvest_flops : float
+        FLOPs behind the answer, for KV that is kept from its prompt, over those of a full prefill of the prompt.
+    speculation : Speculation or None
+        What was begun ahead of the final chunks; None where they were known at once.
     """
 
     method: str
@@ -126,6 +158,8 @@ class CacheReport:
     charged_flops: float
     ms: Timings
     notes: tuple[str, ...] = ()
+    harvest_flops: float = 0.0
+    speculation: Speculation | None = None
 
     @property
     def cached(self) -> int:
@@ -143,6 +177,8 @@ class CacheReport:
             "charged_flops": self.charged_flops,
             "ms": asdict(self.ms),
             "notes": list(self.notes),
+            "harvest_flops": self.harvest_flops,
+            "speculation": self.speculation and asdict(self.speculation),
         }
 
     def line(self, comparison: Comparison | None = None) -> str:

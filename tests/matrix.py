@@ -14,7 +14,7 @@ from conftest import HYBRID, tiny_reader
 from torch import Tensor
 from twin import _masks
 
-from ragcache.encode import Encoder
+from ragcache.encode import Encoder, PromptEncoder
 from ragcache.engine.answer import Answer
 from ragcache.engine.engine import Engine
 from ragcache.engine.prefill import Prefilled
@@ -55,8 +55,16 @@ class RowStage:
         return [1, 3] if case == "hole" else []
 
     def set(self, row: Method, case: str) -> list[Chunk]:
-        """The prompt's chunks, once the last one's KV is gone in the case `hole`, and everything is there in others."""
+        """The prompt's chunks, once the last one's KV is gone in the case `hole`, and everything is there in others.
+
+        What is kept from prompts comes from one of the same chunks in another order, or from one that begins alike.
+        """
         index = self.engine.index
+        if isinstance(row.encode, PromptEncoder):
+            index.catalog.drop_recipe(row.encode.recipe)
+            index.forgotten.delete()
+            earlier = self.chunks[:3] if row.encode.exact_only else self.chunks[::-1]
+            self.engine.answer(QUESTION, earlier, method=row, sampling=Sampling(max_new_tokens=1))
         for encoder in _chain(row.encode):
             if case != "hole":
                 list(index.encode(encoder, neighbours=self.others))

@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+from ragcache.encode import PromptEncoder
 from ragcache.engine.engine import Engine
 from ragcache.index.chunks import Chunk
 from ragcache.index.index import Index
 from ragcache.methods import METHODS
+from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 
 TEXTS = (
@@ -18,7 +20,10 @@ QUESTION = "What colour is the bridge?"
 
 
 def make(tmp_path: Path, reader: Reader, *recipes: str) -> tuple[Engine, list[Chunk]]:
-    """An engine over the texts, each a document of one chunk, encoded for some methods."""
+    """An engine over the texts, each a document of one chunk, encoded for some methods.
+
+    What is harvested comes from a prompt of all four in order.
+    """
     index = Index(tmp_path / "index", reader)
     for n, text in enumerate(TEXTS):
         index.put(f"doc{n}", text, [(text, 0, len(text))], {})
@@ -31,4 +36,8 @@ def make(tmp_path: Path, reader: Reader, *recipes: str) -> tuple[Engine, list[Ch
         encoder = METHODS[name].encode
         assert encoder is not None
         list(index.encode(encoder, neighbours=others))
-    return Engine(reader, index), sorted(index.chunks(names), key=lambda chunk: chunk.source)
+    engine, chunks = Engine(reader, index), sorted(index.chunks(names), key=lambda chunk: chunk.source)
+    for name in recipes:
+        if isinstance(METHODS[name].encode, PromptEncoder):
+            engine.answer(QUESTION, chunks, method=name, sampling=Sampling(max_new_tokens=1))
+    return engine, chunks

@@ -80,7 +80,8 @@ def test_a_question_is_answered_from_cached_chunks(rag: RagCache) -> None:
     fields = "answer question model method recompute chunks tokens charged charged_flops ms compare"
     assert set(fields.split()) <= set(shown)
     assert set(shown["tokens"]) == {"context", "question", "reused", "recomputed", "charged"}
-    assert set(shown["ms"]) == set("retrieve match load place select prefill first_token total auxiliary".split())
+    stages = "retrieve match load place select prefill first_token total auxiliary harvest"
+    assert set(shown["ms"]) == set(stages.split())
     assert {"id", "source", "tokens", "cache", "reason"} <= set(shown["chunks"][0])
 
 

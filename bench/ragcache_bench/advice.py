@@ -7,6 +7,7 @@ from typing import Any
 
 from ragcache import methods
 from ragcache.errors import ingest
+from ragcache.index.settings import lacks_encoding
 from ragcache.method import Method
 from ragcache.rag import RagCache
 from ragcache_bench.contenders import Contender, contenders
@@ -106,7 +107,7 @@ def line_up(
     own, held = rag.engine.method, set(rag.index.catalog.recipes())
     rows = {row.name: row for row in [methods.find_method("full"), own, *map(methods.find_method, [*CONTROLS, *names])]}
     given = {methods.find_method(name).name for name in names}
-    lacking = [row for row in rows.values() if row.encode is not None and row.encode.recipe not in held]
+    lacking = [row for row in rows.values() if lacks_encoding(held, row)]
     wanted = {*CONTROLS, *(given if named else ())}
     made = [row for row in lacking if lendable(row) and row.name in wanted]
     left_out = [row for row in lacking if row not in made and (not named or row.name not in given)]

@@ -9,7 +9,7 @@ from typing import Any
 from ragcache import methods
 from ragcache.errors import InvalidArgument
 from ragcache.index.chunks import Chunk
-from ragcache.index.settings import nothing_in
+from ragcache.index.settings import lacks_encoding, nothing_in
 from ragcache.method import Method
 from ragcache.model.decode import Sampling
 from ragcache.rag import RagCache
@@ -56,7 +56,7 @@ def served(rag: RagCache, names: Sequence[str]) -> list[Method]:
     """Those of some rows that the index holds KV for, and those that need none."""
     made = rag.index.catalog.stats()["encodings"]
     rows = [methods.find_method(name) for name in names]
-    return [row for row in rows if row.encode is None or row.encode.recipe in made]
+    return [row for row in rows if not lacks_encoding(made, row)]
 
 
 def run(

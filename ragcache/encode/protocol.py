@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from ragcache.prompt import Segment
 
 if TYPE_CHECKING:
     from ragcache.model.buffer import ChunkKV
+    from ragcache.model.prefill_context import PrefillContext
     from ragcache.model.reader import Reader
 
 
@@ -27,12 +28,15 @@ class LeftContext:
         For reports.
     own : ChunkKV or None
         The chunk's own KV of the encoding that this one builds on, for what is stored about the difference.
+    about : dict or None
+        What the catalogue is to note of the KV, anything that JSON can hold.
     """
 
     kvs: tuple[ChunkKV, ...] = ()
     keys: tuple[str, ...] = ()
     words: str = "nothing"
     own: ChunkKV | None = None
+    about: dict[str, Any] | None = None
 
 
 class EncodingContext(Protocol):
@@ -114,3 +118,39 @@ class BaseEncoder:
     def encode(self, reader: Reader, todo: Sequence[tuple[Segment, LeftContext]]) -> list[ChunkKV]:
         """Prefill chunks, each behind its own left context, in one forward."""
         return reader.encode_all([(chunk.token_ids, left.kvs) for chunk, left in todo])
+
+
+class PromptEncoder(BaseEncoder):
+    """An encoder that makes nothing ahead: its KV is taken from prompts that were answered, as they stood there.
+
+    A chunk that has none, or none that may serve, is prefilled in the prompt.
+    """
+
+    recipe: ClassVar[str]
+
+    def left(self, chunk: str, context: EncodingContext) -> None:
+        """None, always: before a prompt is answered there is nothing to take a chunk from."""
+
+    def renews(self, about: dict[str, Any], ahead: Sequence[str]) -> bool:
+        """Whether a chunk is taken once more though it was served, inexactly, by a KV of which this is noted.
+
+        Parameters
+        ----------
+        about : dict
+            As `harvest` gave it.
+        ahead : sequence of str
+            Ids of the chunks in front.
+        """
+        return False
+
+    def harvest(self, p: PrefillContext, chunks: Sequence[int]) -> list[tuple[ChunkKV, dict[str, Any]]]:
+        """The KV of chunks of a prompt that was answered, each with what is to be noted of it; work is charged.
+
+        Parameters
+        ----------
+        p : PrefillContext
+            Its buffer is left as it is.
+        chunks : sequence of int
+            Segments, one behind the other; what stands in front of the first is exact.
+        """
+        raise NotImplementedError

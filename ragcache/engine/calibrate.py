@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from statistics import median
 
+from ragcache.encode import PromptEncoder
 from ragcache.engine.break_even import BreakEven
 from ragcache.engine.engine import Engine
 from ragcache.index.chunks import Chunk
@@ -33,7 +34,7 @@ def calibrate(engine: Engine, progress: Progress = ignore_progress, *, repeats: 
     Returns
     -------
     BreakEven or None
-        None where there is nothing to measure: no chunks that fit, or a method that is full prefill.
+        None where there is nothing to measure: no chunks that fit, or a method that is full prefill, at first or ever.
 
     Raises
     ------
@@ -44,7 +45,7 @@ def calibrate(engine: Engine, progress: Progress = ignore_progress, *, repeats: 
     chunks = index.chunks([one.id for one in index.catalog.all_chunks()[:_MOST]])
     sizes = list(accumulate(len(chunk.segment) for chunk in chunks))
     most = sum(size <= min(_MOST_TOKENS, engine.reader.limit - _ROOM) for size in sizes)
-    if row.encode is None or not most:
+    if row.encode is None or isinstance(row.encode, PromptEncoder) or not most:
         return None
     engine.check_encoding(row)
     counts = sorted({min(1 << power, most) for power in range(_MOST.bit_length())})

@@ -1,7 +1,7 @@
 """The clock of one answer: milliseconds per stage, to the first token, and in all, however it was asked for."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Self
 
@@ -22,16 +22,25 @@ class Clock:
     ----------
     ms : Timings
         What was measured so far.
+    check : callable or None
+        Called before each stage; may raise, to break off.
     """
 
     def __init__(self, device: torch.device) -> None:
         self.ms = Timings()
+        self.check: Callable[[], None] | None = None
         self._device = device
         self._began = self.now(waits=False)
 
     def restarted(self) -> Self:
         """Another that starts now."""
         return type(self)(self._device)
+
+    def branch(self, check: Callable[[], None]) -> Self:
+        """Another that began when this one did, with stages of its own, before each of which `check` is called."""
+        other = self.restarted()
+        other.check, other._began = check, self._began
+        return other
 
     def now(self, *, waits: bool = True) -> float:
         """Milliseconds, from no time in particular."""
@@ -42,6 +51,8 @@ class Clock:
     @contextmanager
     def stage(self, name: str, *, waits: bool = True) -> Iterator[None]:
         """Add what happens inside to a stage of `ms`; an accelerator need not be done with it if nobody waits."""
+        if self.check is not None:
+            self.check()
         began = self.now(waits=waits)
         yield
         setattr(self.ms, name, getattr(self.ms, name) + self.now(waits=waits) - began)

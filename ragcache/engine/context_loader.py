@@ -8,7 +8,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from ragcache.encode import Encoder, Prefixed
+from ragcache.encode import Encoder, Prefixed, PromptEncoder
 from ragcache.engine.clock import Clock
 from ragcache.index.chunks import Chunk, Loaded
 from ragcache.index.index import Index
@@ -197,7 +197,8 @@ class ContextLoader:
             if chunk.origin == "several":
                 return Loaded(None, "", "several documents of the prompt have its text")
             encoder = Prefixed()
-        found = self.index.load(chunk, encoder, before)
+        ahead = [one.chunk for one in self.prompt.segments[:segment] if one.chunk is not None]
+        found = self.index.load(chunk, encoder, before, ahead)
         exact = found.exact and found.kv is not None and found.kv.start == self.prompt.starts[segment]
         size = len(self.prompt.segments[segment])
         kv = self._make(chunk, encoder, found.reason, size) if found.kv is None else found.kv
@@ -205,7 +206,7 @@ class ContextLoader:
 
     def _make(self, chunk: Chunk, encoder: Encoder, reason: str, size: int) -> ChunkKV | None:
         """A missing KV, computed now for its first `size` tokens; None where the encoder would not use it here."""
-        if encoder.exact_only:
+        if encoder.exact_only or isinstance(encoder, PromptEncoder):
             return None
         kv = self.index.make(chunk, encoder)
         self.flop_counter.charge(torch.arange(encoder.discarded_tokens), self.reader.layers, selectable=0)

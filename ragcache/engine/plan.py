@@ -1,14 +1,17 @@
 """Plan: the prompt as the method arranges it, and what begins before any KV is there."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ragcache.encode import Encoder
 from ragcache.engine.context_loader import ContextLoader
 from ragcache.engine.request import Request
 from ragcache.errors import InvalidArgument, PromptTooLong
 from ragcache.index.index import Index
+from ragcache.index.prefix_tree import find_longest_path
 from ragcache.model.cost import FlopCounter
 from ragcache.model.prefill_context import PrefillContext
-from ragcache.prompt import Prompt
+from ragcache.prompt import Prompt, Segment
 from ragcache.select import Selector
 
 
@@ -52,27 +55,48 @@ def plan_prompt(request: Request, index: Index) -> Plan:
         If the prompt and the answer do not fit the model.
     """
     row, by_id = request.method, {chunk.id: chunk for chunk in request.chunks}
-    flop_counter, computed = FlopCounter(index.reader.dims), dict[str, str]()
+    flop_counter, computed = request.flop_counter or FlopCounter(index.reader.dims), dict[str, str]()
 
     def loader(prompt: Prompt) -> ContextLoader:
         placed = [by_id[prompt.segments[i].chunk or ""] for i in prompt.chunks()]
         return ContextLoader(index, prompt, placed, request.clock, flop_counter, row.needs, computed=computed)
 
-    def look(prompt: Prompt) -> PrefillContext:
-        if row.encode is None:
-            raise InvalidArgument(f"method {row.name!r} loads no KV, so {row.layout!r} has nothing to look at")
-        scratch = loader(prompt)
-        if request.shared is None:
-            return scratch.load(row.encode, len(prompt))
-        return scratch.copy_shared(row.encode, len(prompt), request.shared, None)
-
     segments = [chunk.segment for chunk in request.chunks]
+    look = _Look(request, index, loader)
     prompt = row.layout.place(request.frame, index.prefix_segment, segments, request.question, look)
     _check_length(prompt, request, index)
     selector = None
     if row.encode is not None and row.select is not None and 0 < request.ratio < 1:  # or there is nothing to choose
         selector = row.select.begin(prompt)  # what needs no KV runs while it is loaded
     return Plan(request, loader(prompt), selector)
+
+
+@dataclass(frozen=True)
+class _Look:
+    """`ragcache.layout.Look` for one request."""
+
+    request: Request
+    index: Index
+    loader: Callable[[Prompt], ContextLoader]
+
+    def __call__(self, prompt: Prompt) -> PrefillContext:
+        encoder, scratch = self._encoder(), self.loader(prompt)
+        if self.request.shared is None:
+            return scratch.load(encoder, len(prompt))
+        return scratch.copy_shared(encoder, len(prompt), self.request.shared, None)
+
+    def find_path(self, chunks: Sequence[Segment]) -> list[str]:
+        recipe, catalog = self._encoder().recipe, self.index.catalog
+        start = (self.index.prefix_key,) if self.index.prefix_segment else ()
+        with self.request.clock.stage("match", waits=False):
+            ids = [segment.chunk or "" for segment in chunks]
+            return find_longest_path(ids, start, lambda chunk: catalog.encodings(chunk, recipe))
+
+    def _encoder(self) -> Encoder:
+        row = self.request.method
+        if row.encode is None:
+            raise InvalidArgument(f"method {row.name!r} loads no KV, so {row.layout!r} has nothing to look at")
+        return row.encode
 
 
 def _check_length(prompt: Prompt, request: Request, index: Index) -> None:

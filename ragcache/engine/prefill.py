@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from ragcache.encode import PromptEncoder
+from ragcache.engine.harvest import harvest_context
 from ragcache.engine.load import load_context
 from ragcache.engine.plan import plan_prompt
 from ragcache.engine.reporting import build_report
@@ -44,6 +47,9 @@ class Prefilled:
         (slots,) bool: reused tokens that were computed again.
     context : PrefillContext or None
         The buffer as it stands behind the prompt, and what it was made with; None for full prefill.
+    harvest : callable or None
+        To be called behind the answer with its report, which comes back with what it took: keeps the KV of this
+        prompt's chunks, where the method does that.
     """
 
     prompt: Prompt
@@ -53,6 +59,7 @@ class Prefilled:
     report: CacheReport
     recomputed: Tensor
     context: PrefillContext | None
+    harvest: Callable[[CacheReport], CacheReport] | None = None
 
 
 class Strategy(Protocol):
@@ -93,7 +100,10 @@ class Reuse:
         request.clock.note_first_token()
         session = DecodeSession(context, logits)
         report = build_report(plan, context.recomputed, context)
-        return Prefilled(plan.prompt, logits, session.step, session.verify_draft, report, context.recomputed, context)
+        return Prefilled(
+            plan.prompt, logits, session.step, session.verify_draft, report, context.recomputed, context,
+            partial(harvest_context, plan, context) if isinstance(request.method.encode, PromptEncoder) else None,
+        )  # fmt: skip
 
 
 def choose_strategy(method: Method) -> Strategy:

@@ -18,6 +18,7 @@ from ragcache.index.index import Index
 from ragcache.index.settings import check_encoding
 from ragcache.method import Method
 from ragcache.methods import DEFAULT_METHOD, find_method
+from ragcache.model.cost import FlopCounter
 from ragcache.model.decode import Sampling
 from ragcache.prompt import Template, check_question
 
@@ -51,6 +52,8 @@ class Request:
         What is worth saying in the answer's report.
     shared : SharedContexts or None
         Contexts that several questions are asked over at once.
+    flop_counter : FlopCounter or None
+        Adds up what is computed before the first token; one of the plan's own by default.
     """
 
     question: str
@@ -63,10 +66,11 @@ class Request:
     drafts: Sequence[Sequence[int]] = ()
     notes: tuple[str, ...] = ()
     shared: SharedContexts | None = None
+    flop_counter: FlopCounter | None = None
 
     def repeated(self, *, full: bool = False) -> Self:
         """The same once more, on a clock of its own, its chunks found already; by full prefill if asked for."""
-        again = replace(self, clock=self.clock.restarted())
+        again = replace(self, clock=self.clock.restarted(), flop_counter=None)
         return replace(again, method=find_method("full"), ratio=0.0) if full else again
 
 
@@ -93,6 +97,8 @@ class RequestOptions:
         of a few, so break-even is not looked at.
     check : bool
         Whether a method whose encoding the index lacks altogether is refused; else its KV is made, for this once.
+    flop_counter : FlopCounter, optional
+        As in `Request`.
     """
 
     method: AnyMethod | None = None
@@ -103,6 +109,7 @@ class RequestOptions:
     shared: SharedContexts | None = None
     at_once: bool = False
     check: bool = True
+    flop_counter: FlopCounter | None = None
 
 
 class RequestBuilder:
@@ -208,8 +215,9 @@ class RequestBuilder:
         )
         clock, sampling = options.clock or Clock(self._index.reader.device), options.sampling or Sampling()
         return Request(
-            question, tuple(chunks), frame, row, ratio, sampling, clock, options.drafts, said, options.shared
-        )
+            question, tuple(chunks), frame, row, ratio, sampling, clock, options.drafts, said, options.shared,
+            options.flop_counter,
+        )  # fmt: skip
 
     def _choose(self, options: RequestOptions, chunks: Sequence[Chunk]) -> tuple[Method, tuple[str, ...]]:
         """The method that answers: where none is named, full prefill, with a note, if it was measured to be sooner."""

@@ -26,7 +26,7 @@ class Stream:
     refused : bool
         Whether the pieces say that the model cannot read the text, instead of an answer.
     report : CacheReport
-        What the answer is made from; complete before its first piece.
+        What the answer is made from; complete before its first piece, but for what is harvested behind the last.
     """
 
     def __init__(self, reader: Reader, request: Request, prefilled: Prefilled) -> None:
@@ -58,6 +58,9 @@ class Stream:
             self._text.append(piece)
             yield piece
         self._request.clock.note_end()
+        if ready.harvest is not None:
+            with self._request.clock.stage("harvest"):
+                self.report = ready.harvest(self.report)
 
     def _verify_drafts(self) -> tuple[Sequence[int], Tensor]:
         """What greedy decoding says of drafts, each taken where it says all that was said so far, and the logits."""

@@ -2,7 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from ragcache.model.buffer import ChunkKV
 from ragcache.prompt import Segment
@@ -50,13 +50,14 @@ class Chunk:
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """What the index had for a chunk: its KV, or the reason for having none."""
+    """What the index had for a chunk: its KV, or the reason for having none, and what the catalogue notes of it."""
 
     kv: ChunkKV | None
     key: str
     reason: str
     left: str = ""
     exact: bool = False
+    about: dict[str, Any] | None = None
 
 
 def chunk_of(row: ChunkRow, document: DocumentRow) -> Chunk:

@@ -11,13 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from ragcache.encode import Encoder, LeftContext
+from ragcache.encode import Encoder, LeftContext, PromptEncoder
 from ragcache.errors import CorruptBlob, InvalidArgument, ingest
 from ragcache.index.binding import bind_model, bind_template
 from ragcache.index.chunks import Chunk, Loaded, chunk_id, chunk_of, document_id, text_id
 from ragcache.index.encoding_batches import batches, capacity
 from ragcache.index.encoding_context import STRUCTURAL, IndexEncodingContext, displaced, lacking_extras
 from ragcache.index.stored_kv import StoredKV
+from ragcache.index.variants import fit_variant, rank_rows
 from ragcache.model.buffer import ChunkKV
 from ragcache.model.reader import Reader
 from ragcache.prompt import Segment
@@ -35,6 +36,7 @@ from ragcache.store import (
     is_key,
     load_or_create_secret,
     locks_of,
+    may_precede,
 )
 
 MEMORY_BYTES = 1 << 30
@@ -106,9 +108,16 @@ class Index:
         """Close the catalogue."""
         self.catalog.close()
 
-    def release(self) -> None:
-        """Let go of the KV that is held in memory; files have it."""
-        self._memory.clear()
+    def release(self, keys: Sequence[str] | None = None) -> None:
+        """Let go of KV that is held in memory, of all of it or of some keys'; files have it."""
+        if keys is None:
+            self._memory.clear()
+        for key in keys or ():
+            self._memory.discard(key)
+
+    def held(self) -> dict[str, int]:
+        """Bytes of the KV that is held in memory, by key."""
+        return self._memory.sizes()
 
     def __enter__(self) -> Self:
         return self
@@ -167,6 +176,15 @@ class Index:
         rows = self.catalog.chunks(ids)
         documents = {name: self.catalog.document(name) for name in {row.document for row in rows}}
         return [chunk_of(row, document) for row in rows if (document := documents[row.document]) is not None]
+
+    def count_readable(self, chunks: Sequence[str]) -> int:
+        """How many chunks, from the first on, are in the index and may be read by all who may read one behind them."""
+        rows = {row.id: row for row in self.catalog.chunks(chunks)}
+        for count, chunk in enumerate(chunks):
+            ahead = [rows[one].access for one in chunks[:count]]
+            if chunk not in rows or not all(may_precede(access, rows[chunk].access) for access in ahead):
+                return count
+        return len(chunks)
 
     def uncached_chunk(self, text: str) -> Chunk:
         """A chunk that was never ingested."""
@@ -243,12 +261,12 @@ class Index:
     def missing(self, encoder: Encoder) -> list[ChunkRow]:
         """Chunks whose KV `encode` would make; what an older version made without the encoder's extras is dropped."""
         self._renew(encoder)
-        return self.catalog.missing(encoder.recipe)
+        return [] if isinstance(encoder, PromptEncoder) else self.catalog.missing(encoder.recipe)
 
     def lacking(self, encoder: Encoder) -> dict[str, int]:
         """The same, counted, by document."""
         self._renew(encoder)
-        return self.catalog.lacking(encoder.recipe)
+        return {} if isinstance(encoder, PromptEncoder) else self.catalog.lacking(encoder.recipe)
 
     def make(self, chunk: Chunk, encoder: Encoder) -> ChunkKV:
         """A chunk's KV, computed now; stored too where the chunk is one of the index's.
@@ -267,7 +285,23 @@ class Index:
         """Store a chunk's KV: blob first, then the row that names it."""
         self._enter([self._stored(chunk, encoder, kv, left)])
 
-    def load(self, chunk: Chunk, encoder: Encoder, before: tuple[str, ...] | None) -> Loaded:
+    def make_key(self, encoder: Encoder, left: Sequence[str], chunk: Segment) -> str:
+        """The key of the KV that an encoder makes of a chunk behind a left context."""
+        return self._kv.make_key(encoder.recipe, left, chunk.token_ids)
+
+    def forget(self, keys: Sequence[str]) -> None:
+        """Delete KV, and all that was made with it, and with that."""
+        with self.writing:
+            self.forgotten.add(keys)
+
+    def evict(self, keys: Sequence[str]) -> None:
+        """Let go of KV, to make room; what was made with it stays, and goes when the chunk does."""
+        if keys:
+            with self.writing:
+                self.catalog.evict(keys)
+                self.forgotten.delete()
+
+    def load(self, chunk: Chunk, encoder: Encoder, before: tuple[str, ...] | None, ahead: Sequence[str] = ()) -> Loaded:
         """A chunk's stored KV for use behind what stands `before` it.
 
         Parameters
@@ -278,11 +312,13 @@ class Index:
             Its encoding is taken, else the one it builds on; either where it is exact.
         before : tuple of str or None
             Keys of everything in front where all of it is exact; None otherwise.
+        ahead : sequence of str
+            Ids of the chunks in front, by which harvested KV is chosen.
         """
         recipes = [encoder.recipe, *([encoder.base_encoding.recipe] if encoder.base_encoding else [])]
         rows = [row for recipe in recipes for row in self.catalog.encodings(chunk.id, recipe)]
         reason = ""
-        for row in sorted(rows, key=lambda row: row.left != before):  # what is exact here comes first
+        for row in rank_rows(rows, before, ahead):
             exact = row.left == before
             if encoder.exact_only and not exact:
                 reason = "what stands in front of it is not what its KV was made behind"
@@ -293,6 +329,7 @@ class Index:
             elif row.recipe == encoder.recipe and (lacking := lacking_extras(encoder, found.kv)):
                 reason = f"its KV lacks {', '.join(lacking)}; run `{ingest(self.path, method='NAME')}` to renew it"
             else:
+                found = fit_variant(found, row, ahead)
                 return replace(found, reason=f"{found.reason}; {reason}") if reason else found
         return Loaded(None, "", reason or f"no {encoder.recipe} KV was made for it")
 
@@ -310,11 +347,6 @@ class Index:
     def follows_document(self, encoder: Encoder) -> bool:
         """Whether an encoder makes a chunk's KV behind what stands before it in its document."""
         return encoder.recipe in self.catalog.setting(STRUCTURAL, [])
-
-    def forget(self, keys: Sequence[str]) -> None:
-        """Delete KV, and all that was made with it, and with that."""
-        with self.writing:
-            self.forgotten.add(keys)
 
     # -- inside
 
@@ -387,4 +419,4 @@ class Index:
 
     def _row(self, chunk: str, encoder: Encoder, key: str, left: LeftContext, size: int) -> EncodingRow:
         now = time.time()
-        return EncodingRow(chunk, encoder.recipe, key, left.keys, size, left.words, now, now)
+        return EncodingRow(chunk, encoder.recipe, key, left.keys, size, left.words, now, now, left.about)

@@ -7,7 +7,7 @@ from time import perf_counter
 
 import torch
 
-from ragcache.encode import Encoder
+from ragcache.encode import Encoder, PromptEncoder
 from ragcache.index.estimate import estimate
 from ragcache.index.index import Index
 from ragcache.model.cost import gigabytes_per_1000_pages
@@ -66,6 +66,7 @@ class Pricing:
 
     def plan(self, encoders: Sequence[Encoder], top_k: int, progress: Callable[[str, int, int], None]) -> IngestPlan:
         """Encodings of all that was added, or is lacking; what `encoders` build on stands among them."""
+        encoders = [one for one in encoders if not isinstance(one, PromptEncoder)]  # of which ingestion makes nothing
         todo = [(encoder, [*self._new, *self._lacking(encoder)]) for encoder in encoders]
         most = max([self._new, *(own for _, own in todo)], key=lambda own: sum(map(sum, own)))
         chunks, tokens = sum(map(len, most)), sum(map(sum, most))

@@ -1,9 +1,11 @@
 """What an index says of itself before its model is loaded."""
 
 import shutil
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from ragcache.encode import PromptEncoder
 from ragcache.errors import EmptyIndex, IndexFormat, MissingEncoding, ingest
 from ragcache.method import Method
 from ragcache.store import Catalog
@@ -71,11 +73,16 @@ def check_encoding(catalog: Catalog, path: Path, row: Method) -> None:
         The message names the command that makes it.
     """
     made = catalog.recipes()
-    if row.encode is not None and made and row.encode.recipe not in made:
+    if row.encode is not None and made and lacks_encoding(made, row):
         raise MissingEncoding(
             f"the index {path} holds {', '.join(made)} KV, but method {row.name!r} loads {row.encode.recipe}; run "
             f"`{ingest(path, method=row.name)}`"
         )
+
+
+def lacks_encoding(made: Collection[str], row: Method) -> bool:
+    """Whether a row loads KV that has to be made first, and is not among these recipes."""
+    return row.encode is not None and not isinstance(row.encode, PromptEncoder) and row.encode.recipe not in made
 
 
 def settings_of(path: Path) -> dict[str, Any]:

@@ -61,7 +61,7 @@ class StoredKV:
         except CorruptBlob as error:
             self.quarantine(row.key)
             return Loaded(None, row.key, str(error))
-        return Loaded(kv, row.key, row.recipe, row.kind, exact)
+        return Loaded(kv, row.key, row.recipe, row.kind, exact, row.about)
 
     def read(self, key: str, token_ids: tuple[int, ...]) -> ChunkKV:
         """The KV of a key, which must be of these tokens.

@@ -1,13 +1,20 @@
 """Axis E: in which order, and at which positions, do the chunks stand?"""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from ragcache.model.prefill_context import PrefillContext
 from ragcache.prompt import Frame, Prompt, Segment
 
-#: Fills a scratch buffer for a prompt, with what the method loads; what is computed over it is charged to the answer.
-Look = Callable[[Prompt], PrefillContext]
+
+class Look(Protocol):
+    """What a layout may look up before there is a prompt."""
+
+    def __call__(self, prompt: Prompt) -> PrefillContext:
+        """A scratch buffer for a prompt, with what the method loads; computing over it is charged to the answer."""
+
+    def find_path(self, chunks: Sequence[Segment]) -> Sequence[str]:
+        """Ids of some of these chunks in the order of the longest prefix that the store has exact KV of."""
 
 
 class Layout(Protocol):

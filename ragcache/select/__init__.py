@@ -4,6 +4,7 @@ from ragcache.select.auxiliary import Auxiliary
 from ragcache.select.everything import Everything
 from ragcache.select.first_tokens import FirstTokens
 from ragcache.select.grouped import Grouped
+from ragcache.select.inter_attention import InterAttention
 from ragcache.select.key_deviation import KeyDeviation
 from ragcache.select.product import Product
 from ragcache.select.protocol import Selector
@@ -17,6 +18,7 @@ __all__ = [
     "Everything",
     "FirstTokens",
     "Grouped",
+    "InterAttention",
     "KeyDeviation",
     "Product",
     "QuestionAttention",

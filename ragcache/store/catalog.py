@@ -14,7 +14,17 @@ from typing import Any
 
 from ragcache.errors import InvalidArgument
 from ragcache.store.database import Database
-from ragcache.store.forgotten import LISTED, MADE_WITH, drop_recipe, forget, forget_unreferenced, keys_of, lose, recall
+from ragcache.store.forgotten import (
+    LISTED,
+    MADE_WITH,
+    drop_recipe,
+    evict,
+    forget,
+    forget_unreferenced,
+    keys_of,
+    lose,
+    recall,
+)
 from ragcache.store.schema import (
     CHUNK,
     DOCUMENT,
@@ -261,6 +271,19 @@ class Catalog(Database):
         """List a chunk's encodings by one recipe, the newest first."""
         return self._encodings("WHERE chunk = ? AND recipe = ? ORDER BY created DESC, key", chunk, recipe)
 
+    def by_key(self, keys: Iterable[str]) -> list[EncodingRow]:
+        """List the encodings that name one of some keys."""
+        return self._encodings(f"WHERE key IN {LISTED} ORDER BY chunk, recipe, key", json.dumps(list(keys)))
+
+    def by_recipe(self, recipe: str) -> list[EncodingRow]:
+        """List all encodings by one recipe, of whichever chunk."""
+        return self._encodings("WHERE recipe = ? ORDER BY created, key", recipe)
+
+    def bytes_of(self, recipe: str) -> int:
+        """Add up the blobs by one recipe, each counted once."""
+        keys = "SELECT MAX(nbytes) AS nbytes FROM encodings WHERE recipe = ? GROUP BY key"
+        return int(self.read(f"SELECT COALESCE(SUM(nbytes), 0) FROM ({keys})", recipe)[0][0])
+
     def made_with(self, keys: Iterable[str]) -> list[EncodingRow]:
         """List the encodings whose left context holds any of some keys: they carry its content too."""
         return self._encodings(f"WHERE {MADE_WITH} ORDER BY chunk, recipe, key", json.dumps(list(keys)))
@@ -280,6 +303,32 @@ class Catalog(Database):
         """Remove every encoding that names a key, because its blob is of no use; what was made with it stays."""
         with self.transaction() as connection:
             lose(connection, key)
+
+    def credit(self, worths: Mapping[tuple[str, str], float]) -> None:
+        """Add to what the uses of encodings were worth, by chunk and key; they were used now."""
+        values = [(worth, time.time(), chunk, key) for (chunk, key), worth in worths.items()]
+        with self.transaction() as connection:
+            connection.executemany(
+                "UPDATE encodings SET worth = worth + ?, used = ? WHERE chunk = ? AND key = ?", values
+            )
+
+    def note(self, rows: Iterable[EncodingRow]) -> None:
+        """Write down what rows say `about` their encodings and of their worth; those that are gone stay so."""
+        values = [(*encoding_values(row)[-2:], time.time(), row.chunk, row.key) for row in rows]
+        update = "UPDATE encodings SET about = ?, worth = ?, used = ? WHERE chunk = ? AND key = ?"
+        with self.transaction() as connection:
+            connection.executemany(update, values)
+
+    def evict(self, keys: Iterable[str]) -> list[str]:
+        """Remove every encoding by some keys, to make room; what was made with them stays.
+
+        Returns
+        -------
+        list of str
+            Keys whose blobs are to be deleted.
+        """
+        with self.transaction() as connection:
+            return evict(connection, set(keys))
 
     def referenced(self, key: str) -> bool:
         """Tell whether any encoding names a key."""
@@ -313,7 +362,7 @@ class Catalog(Database):
 
     def _record(self, connection: sqlite3.Connection, rows: Sequence[EncodingRow]) -> None:
         connection.executemany(
-            f"INSERT OR REPLACE INTO encodings ({ENCODING}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            f"INSERT OR REPLACE INTO encodings ({ENCODING}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [encoding_values(row) for row in rows],
         )
         recall(connection, [row.key for row in rows])

@@ -112,6 +112,13 @@ def lose(connection: sqlite3.Connection, key: str) -> None:
     connection.execute("DELETE FROM encodings WHERE key = ?", (key,))
 
 
+def evict(connection: sqlite3.Connection, keys: Collection[str]) -> list[str]:
+    """Drop every encoding by some keys; its chunks remember them, since what was made with them stays."""
+    for key in keys:
+        lose(connection, key)
+    return _noted(connection, keys)
+
+
 def drop_recipe(connection: sqlite3.Connection, recipe: str) -> list[str]:
     """Drop every encoding by a recipe; its chunks remember those that nothing else names, which go."""
     keys = {key for (key,) in connection.execute("SELECT key FROM encodings WHERE recipe = ?", (recipe,))}

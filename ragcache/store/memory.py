@@ -58,6 +58,11 @@ class MemoryTier:
             if key in self._held:
                 self.nbytes -= self._held.pop(key).nbytes
 
+    def sizes(self) -> dict[str, int]:
+        """Bytes of each blob that is held, by key."""
+        with self._lock:
+            return {key: blob.nbytes for key, blob in self._held.items()}
+
     def clear(self) -> None:
         """Forget every blob that is held."""
         with self._lock:

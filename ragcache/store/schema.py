@@ -92,6 +92,10 @@ class EncodingRow:
         What the index calls this stage of the recipe.
     created, used : float
         Seconds since the epoch.
+    about : dict or None
+        What is noted of a KV that comes from a prompt which was answered, anything that JSON can hold.
+    worth : float
+        What its uses were worth so far, where that is counted.
     """
 
     chunk: str
@@ -102,6 +106,8 @@ class EncodingRow:
     kind: str
     created: float
     used: float
+    about: dict[str, Any] | None = None
+    worth: float = 0.0
 
 
 TEXT_DIGEST = "substr(id, 18, 12)"
@@ -193,7 +199,21 @@ def m006_copies(connection: sqlite3.Connection) -> None:
     connection.execute(f"CREATE INDEX chunks_by_text ON chunks ({TEXT_DIGEST})")
 
 
-MIGRATIONS = [m001_documents_chunks_encodings, m002_entries, m003_forgotten, m004_words, m005_access, m006_copies]
+def m007_harvested(connection: sqlite3.Connection) -> None:
+    """Add what is noted of a KV that comes from a prompt, and what its uses were worth."""
+    connection.execute("ALTER TABLE encodings ADD COLUMN about TEXT")
+    connection.execute("ALTER TABLE encodings ADD COLUMN worth REAL NOT NULL DEFAULT 0")
+
+
+MIGRATIONS = [
+    m001_documents_chunks_encodings,
+    m002_entries,
+    m003_forgotten,
+    m004_words,
+    m005_access,
+    m006_copies,
+    m007_harvested,
+]
 """Run once each, in order; a file that names one which is not listed here was made by a newer version."""
 
 CALLED = "called"  # in a document's metadata: what to call it in place of its source
@@ -201,7 +221,7 @@ COLLECTION = "collection"  # in a document's metadata: the vector store that it 
 
 DOCUMENT = "id, source, digest, metadata"
 CHUNK = 'id, document, ordinal, text, token_ids, "start", "end", access'
-ENCODING = 'chunk, recipe, key, "left", nbytes, kind, created, used'
+ENCODING = 'chunk, recipe, key, "left", nbytes, kind, created, used, about, worth'
 
 
 def document_values(row: DocumentRow) -> tuple[Any, ...]:
@@ -240,9 +260,14 @@ def read_access(value: str | None) -> Access:
 
 def encoding_values(row: EncodingRow) -> tuple[Any, ...]:
     """Spell a row in the order of `ENCODING`."""
-    return (row.chunk, row.recipe, row.key, json.dumps(row.left), row.nbytes, row.kind, row.created, row.used)
+    left, about = json.dumps(row.left), None if row.about is None else json.dumps(row.about)
+    return (row.chunk, row.recipe, row.key, left, row.nbytes, row.kind, row.created, row.used, about, row.worth)
 
 
-def encoding_row(chunk: str, recipe: str, key: str, left: str, *rest: Any) -> EncodingRow:
+def encoding_row(
+    chunk: str, recipe: str, key: str, left: str, nbytes: int, kind: str, created: float, used: float,
+    about: str | None, worth: float,
+) -> EncodingRow:  # fmt: skip
     """Read what `encoding_values` wrote."""
-    return EncodingRow(chunk, recipe, key, tuple(json.loads(left)), *rest)
+    noted = None if about is None else json.loads(about)
+    return EncodingRow(chunk, recipe, key, tuple(json.loads(left)), nbytes, kind, created, used, noted, worth)

@@ -12,6 +12,7 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 from transformers import PreTrainedModel
 from transformers.cache_utils import Cache
 
+from ragcache.encode import PromptEncoder
 from ragcache.method import Method
 from ragcache.methods import list_methods
 from ragcache.schedule.behind_document import BehindDocument
@@ -116,7 +117,8 @@ def test_charged_is_what_was_computed(
         layers, report, prompt = one.engine.reader.layers, ready.report, ready.prompt
         reused = set()  # slots of what stale KV stands in
         for segment, chunk in zip(prompt.chunks(), report.chunks, strict=True):
-            made_now = chunk.cache == "miss" and row.encode is not None and not row.encode.exact_only
+            left_fresh = row.encode is None or row.encode.exact_only or isinstance(row.encode, PromptEncoder)
+            made_now = chunk.cache == "miss" and not left_fresh
             if chunk.cache == "hit" or made_now:
                 reused |= set(range(prompt.slots[segment], prompt.slots[segment + 1]))
         missed = [chunk.tokens for chunk in report.chunks if chunk.cache == "miss"]

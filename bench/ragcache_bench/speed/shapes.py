@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ragcache.encode import Encoder, LeftContext, Prefixed
+from ragcache.encode.harvested import OVERHEAD
 from ragcache.errors import InvalidArgument
 from ragcache.index.chunks import Chunk
 from ragcache.index.index import Index
@@ -146,8 +147,9 @@ def filled(index: Index, field: Sequence[Contender], texts: Sequence[str], progr
 def _extras(reader: Reader, encoder: Encoder, tokens: int) -> dict[str, Tensor]:
     """Something of the right size for everything that an encoding stores beside K and V."""
     width = reader.model.config.get_text_config().hidden_size
-    states = torch.zeros(tokens, width, dtype=reader.model.dtype)
-    return {name: states if name == HIDDEN else torch.zeros(tokens) for name in encoder.extras}
+    sizes = {HIDDEN: torch.zeros(tokens, width, dtype=reader.model.dtype)}
+    sizes[OVERHEAD] = torch.full((tokens,), 0.5)  # a chunk that has lost its context: the nominal share is recomputed
+    return {name: sizes.get(name, torch.zeros(tokens)) for name in encoder.extras}
 
 
 def whole(context: int, chunk: int) -> None:
