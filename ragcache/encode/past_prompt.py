@@ -38,7 +38,7 @@ class PastPrompt:
 
     @property
     def cci(self) -> float:
-        """Cache context impact, in [1/2, 1): how much the chunk looked at others rather than at itself.
+        """CCI, in [1/2, 1): how much the chunk looked at others rather than at itself.
 
         sigma(a / b), where a is the layer mean of sum over j of inter_j / (|C| |C_j|) and b that of intra / |C|^2.
         """

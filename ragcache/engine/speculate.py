@@ -1,6 +1,6 @@
 """Speculate: a prompt of provisional chunks is prefilled while the final ones are still being searched for.
 
-Dynamic speculative pipelining, RAGCache (2404.12457) section 5.3: whenever the provisional list changes, what was begun
+Dynamic speculative pipelining, RAGCache (2404.12457): whenever the provisional list changes, what was begun
 on the one before is dropped, and the new one is begun; what was begun on a list that turns out final is kept.
 """
 

@@ -9,7 +9,7 @@ from ragcache.prompt import Frame, Prompt, Segment
 
 @dataclass(frozen=True)
 class LongestPath(Layout):
-    """The order of chunks that reuses the longest stored prefix, as CacheWeaver (2606.19667) has it for a prefix tree.
+    """The order of chunks that reuses the longest stored prefix: CacheWeaver (2606.19667), there greedily.
 
     RAGCache (2404.12457) leaves documents as they were retrieved, and so does this unless it is told otherwise: another
     order may give another answer, if the same one as a full prefill of that order. Unfit for chunks whose order means

@@ -12,7 +12,7 @@ _EXTRA = "inter_attention"
 
 @dataclass(frozen=True)
 class InterAttention(Selector):
-    """Cache-Craft's contextualised tokens (2502.15734): stored attention to the chunks that stood in front once.
+    """Cache-Craft's choice of tokens (2502.15734): stored attention to the chunks that stood in front once.
 
     The score of token t of chunk C_i is the sum over j < i of inter(C_j, t), its attention to chunk C_j in the prompt
     that its KV comes from, mean over heads and layers. It is read from the store and costs nothing; it knows neither

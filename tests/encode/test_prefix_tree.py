@@ -89,7 +89,7 @@ def test_keeping_a_path_takes_no_forward_and_no_time_of_the_answer(reader: Reade
 
 @dataclass
 class Node:
-    """A node of the paper's tree (section 5.1), as an object with its children."""
+    """A node of the paper's tree, as an object with its children."""
 
     name: str = ""
     size: int = 0
