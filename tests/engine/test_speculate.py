@@ -135,10 +135,10 @@ def test_what_is_begun_is_broken_off_before_its_next_stage(rag: Any, monkeypatch
 def test_the_time_to_the_first_token_counts_from_the_question(rag: Any, prefills: Any) -> None:
     one, (a, b, *_) = rag
     waited = threading.Event()
-    threading.Timer(0.2, waited.set).start()
+    threading.Timer(0.5, waited.set).start()
     ms = one.ask(QUESTION, retriever=Scripted([a, b], prefills(0), waited, [a, b]), sampling=SHORT).report.ms
     assert ms.retrieve == 0
-    assert 200 <= ms.first_token <= ms.total
+    assert 400 <= ms.first_token <= ms.total  # the timer runs from a little before the question
     assert ms.load + ms.place + ms.select + ms.prefill < ms.first_token
 
 
