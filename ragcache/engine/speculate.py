@@ -4,6 +4,7 @@ Dynamic speculative pipelining, RAGCache (2404.12457): whenever the provisional 
 on the one before is dropped, and the new one is begun; what was begun on a list that turns out final is kept.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -211,12 +212,10 @@ def read_final(lists: Iterable[Sequence[Chunk | str]]) -> Sequence[Chunk | str]:
     InvalidArgument
         If there was none.
     """
-    final = None
-    for final in lists:  # noqa: B007
-        pass
-    if final is None:
+    final = deque(lists, maxlen=1)
+    if not final:
         raise no_list()
-    return final
+    return final[0]
 
 
 def no_list() -> InvalidArgument:
