@@ -1,6 +1,7 @@
 """What is retrieval worth, part by part? Title lines, and words beside meaning, on three sets of documents.
 
     python bench/studies/retrieval.py --data FOLDER --out docs/benchmarks/retrieval.json
+    python bench/studies/retrieval.py --sets corpus --out docs/benchmarks/retrieval-corpus.json
 
 The demo corpus is asked end to end: `recall` is the share of questions whose evidence was all retrieved, `auto` and
 `full` are the shares answered right, by the bundled reader. Of XQuAD's articles, and of the passages of NQ-open, each
@@ -17,23 +18,27 @@ from typing import Annotated, Any
 import torch
 import typer
 from ragcache_bench import report
-from ragcache_bench.commands.options import use_threads, write
+from ragcache_bench.commands.options import split, use_threads, write
 from ragcache_bench.datasets.item import Item, holds
 from ragcache_bench.datasets.table import find
 from ragcache_bench.metrics import bootstrap, exact_match
 
 from ragcache import RagCache, Sampling, bundled
 from ragcache.index.chunks import Chunk
-from ragcache.retrieve import DEFAULT_TITLES, RETRIEVERS, TITLES
+from ragcache.retrieve import DEFAULT_TITLES, RETRIEVERS, TITLES, check_choice
 
 METHODS = ("auto", "full")
+CORPUS = "corpus"
+FILES = {"xquad": "xquad/xquad.en.json", "nq-open": "nq-open-oracle/nq-open-oracle.jsonl.gz"}
+SETS = (CORPUS, *FILES)
 
 #: What was measured of each question, by row: set, kind, titles, retriever and measure.
 Scores = dict[tuple[str, str, str, str, str], list[float]]
 
 
 def main(
-    data: Annotated[Path, typer.Option(help="Folder of the public files, see docs/reader.md.")],
+    data: Annotated[Path, typer.Option(help="Folder of the public files, see docs/reader.md.")] = Path("data"),
+    sets: Annotated[str, typer.Option(help="Which sets of documents, separated by commas.")] = ",".join(SETS),
     top_k: Annotated[int, typer.Option(help="Chunks to retrieve.")] = 8,
     threads: Annotated[int | None, typer.Option(help="CPU threads.")] = None,
     out: Annotated[Path, typer.Option(help="JSON to write.")] = Path("retrieval.json"),
@@ -41,11 +46,13 @@ def main(
     """Ingest each set once for every place of the titles, and ask it by each retriever."""
     use_threads(threads)
     scores: Scores = {}
+    asked = [check_choice("sets", name, SETS) for name in split(sets)]
     for titles in TITLES:
-        _ask_corpus(scores, titles, top_k)
-        for name, items in _public(data).items():
+        if CORPUS in asked:
+            _ask_corpus(scores, titles, top_k)
+        for name, items in _public(data, asked).items():
             _ask_public(scores, name, items, titles, top_k)
-            typer.echo(f"{name}, titles {titles}")
+        typer.echo(f"titles {titles}: {sets}")
     rows = list(_rows(scores))
     write(out, {"meta": report.meta(device=torch.device("cpu"), top_k=top_k), "rows": rows})
     for row in rows:
@@ -90,11 +97,8 @@ def _said(rag: RagCache, question: str, chunks: Sequence[Chunk], method: str) ->
 
 
 # -- public documents -----------------------------------------------------------------------------------------------
-def _public(data: Path) -> Mapping[str, Sequence[Item]]:
-    return {
-        "xquad": list(find("xquad").items(data / "xquad" / "xquad.en.json")),
-        "nq-open": list(find("nq-open").items(data / "nq-open-oracle" / "nq-open-oracle.jsonl.gz")),
-    }
+def _public(data: Path, names: Sequence[str]) -> Mapping[str, Sequence[Item]]:
+    return {name: list(find(name).items(data / file)) for name, file in FILES.items() if name in names}
 
 
 def _ask_public(scores: Scores, name: str, items: Sequence[Item], titles: str, top_k: int) -> None:
