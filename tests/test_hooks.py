@@ -190,7 +190,7 @@ class Overlapping:
 def test_documents_are_split_as_a_program_says(tmp_path: Path, documents: Path, checkpoint: Path) -> None:
     made(tmp_path / "index", documents, model=str(checkpoint), splitter=paragraphs)
     with RagCache.open(tmp_path / "index", embedder=Letters(), splitter=paragraphs) as rag:
-        texts = [row.text for row in rag.index.catalog.all_chunks()]
+        texts = [row.body for row in rag.index.catalog.all_chunks()]  # below its title line
         assert sorted(texts) == sorted(part for page in PAGES.values() for part in paragraphs(page))
         assert rag.ingest(documents).unchanged == 2
         (documents / "mill.txt").write_text("word " * 200)
@@ -204,7 +204,7 @@ def test_pieces_may_overlap_and_know_where_they_stand(tmp_path: Path, documents:
         rows = [row for row in rag.index.catalog.all_chunks() if "harbour" in rag.index.chunks([row.id])[0].source]
     page = PAGES["harbour.txt"]
     assert len(rows) == 3
-    assert all(page[row.start : row.end] == row.text for row in rows)
+    assert all(page[row.start : row.end] == row.body for row in rows)
     assert rows[1].start < rows[0].end
 
 

@@ -76,7 +76,7 @@ def test_rows_of_tables_and_records_are_found_by_their_columns(rag: RagCache, tm
     folder.mkdir()
     (folder / "staff.csv").write_text("name,town,role\nAda,Kelmar,pilot\nBob,Rye,baker\n")
     (folder / "boats.json").write_text('{"boats": [{"name": "Otter", "kind": "ferry"}]}')
-    rag.ingest(folder, chunk_tokens=40)
+    rag.ingest(folder, chunk_tokens=40, titles="none")
     [best] = rag.ask("Which town does Bob the baker come from?", top_k=1, sampling=SHORT).sources
     assert best.excerpt == "name: Bob town: Rye role: baker"
     [best] = rag.ask("Is Otter a ferry boat?", top_k=1, sampling=SHORT).sources
