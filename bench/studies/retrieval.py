@@ -1,12 +1,12 @@
 """What is retrieval worth, part by part? Title lines, and words beside meaning, on three sets of documents.
 
     python bench/studies/retrieval.py --data FOLDER --out docs/benchmarks/retrieval.json
-    python bench/studies/retrieval.py --sets corpus --out docs/benchmarks/retrieval-corpus.json
+    python bench/studies/retrieval.py --sets corpus --titles both --out docs/benchmarks/retrieval-corpus.json
 
 The demo corpus is asked end to end: `recall` is the share of questions whose evidence was all retrieved, `auto` and
 `full` are the shares answered right, by the bundled reader. Of XQuAD's articles, and of the passages of NQ-open, each
 a document under its title, only `recall` is measured: whether a retrieved chunk of the question's own document holds
-an accepted answer. Every row asks the same questions; `gain` is against the first row, question by question.
+an accepted answer. Every row asks the same questions; `gain` is against the first row of a set, question by question.
 """
 
 import tempfile
@@ -39,6 +39,7 @@ Scores = dict[tuple[str, str, str, str, str], list[float]]
 def main(
     data: Annotated[Path, typer.Option(help="Folder of the public files, see docs/reader.md.")] = Path("data"),
     sets: Annotated[str, typer.Option(help="Which sets of documents, separated by commas.")] = ",".join(SETS),
+    titles: Annotated[str, typer.Option(help="Where titles stand, in turn, separated by commas.")] = ",".join(TITLES),
     top_k: Annotated[int, typer.Option(help="Chunks to retrieve.")] = 8,
     threads: Annotated[int | None, typer.Option(help="CPU threads.")] = None,
     out: Annotated[Path, typer.Option(help="JSON to write.")] = Path("retrieval.json"),
@@ -47,12 +48,12 @@ def main(
     use_threads(threads)
     scores: Scores = {}
     asked = [check_choice("sets", name, SETS) for name in split(sets)]
-    for titles in TITLES:
+    for place in [check_choice("titles", place, TITLES) for place in split(titles)]:
         if CORPUS in asked:
-            _ask_corpus(scores, titles, top_k)
+            _ask_corpus(scores, place, top_k)
         for name, items in _public(data, asked).items():
-            _ask_public(scores, name, items, titles, top_k)
-        typer.echo(f"titles {titles}: {sets}")
+            _ask_public(scores, name, items, place, top_k)
+        typer.echo(f"titles {place}: {sets}")
     rows = list(_rows(scores))
     write(out, {"meta": report.meta(device=torch.device("cpu"), top_k=top_k), "rows": rows})
     for row in rows:
@@ -65,10 +66,11 @@ def _retrievers(titles: str) -> Sequence[str]:
 
 
 def _rows(scores: Scores) -> Iterator[dict[str, Any]]:
-    """A row per measure, with its interval and what it gained over no titles and vectors alone."""
+    """A row per measure, with its interval and what it gained over the first row of its set."""
+    first: dict[tuple[str, str, str], list[float]] = {}
     for (name, kind, titles, retriever, measure), values in scores.items():
         share = bootstrap(values)
-        plain = scores[name, kind, "none", "dense", measure]
+        plain = first.setdefault((name, kind, measure), values)
         gain = bootstrap([a - b for a, b in zip(values, plain, strict=True)])
         yield {
             "set": name, "kind": kind, "titles": titles, "retriever": retriever, "measure": measure, "n": len(values),
