@@ -5,7 +5,8 @@
     RagCacheError
     ├── InvalidArgument        a value outside what a call accepts
     │   ├── UnknownMethod          no row of that name in the table
-    │   └── PromptTooLong          the prompt does not fit the model
+    │   ├── PromptTooLong          the prompt does not fit the model
+    │   └── UnusableAdapter        an adapter that is damaged, of another model, or no plain LoRA
     ├── MissingExtra           an optional package is not installed
     ├── UnsupportedModel       the compatibility check refused the model
     ├── NoDocuments            nothing to ingest
@@ -56,6 +57,10 @@ class UnknownMethod(InvalidArgument):
 
 class PromptTooLong(InvalidArgument):
     """The prompt, with the answer's tokens, does not fit the model."""
+
+
+class UnusableAdapter(InvalidArgument):
+    """An adapter that is not there, damaged, trained on another model, or of a kind that is not merged."""
 
 
 class MissingExtra(RagCacheError, ImportError):

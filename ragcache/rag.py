@@ -27,6 +27,7 @@ from ragcache.index.opening import check_retrieval, given_reader, resolve
 from ragcache.index.search import Search
 from ragcache.index.settings import nothing_in, stats
 from ragcache.model import notice
+from ragcache.model.adapter_config import note_base
 from ragcache.model.checkpoint import SMOLLM2_TUNED
 from ragcache.model.cost import FlopCounter
 from ragcache.model.decode import Sampling
@@ -81,6 +82,7 @@ class RagCache:
         *,
         model: "str | Reader | PreTrainedModel | None" = None,
         tokenizer: "PreTrainedTokenizerBase | None" = None,
+        adapter: str | Path | None = None,
         method: str | None = None,
         embedder: str | TextEmbedder | None = None,
         dtype: str | None = None,
@@ -103,6 +105,9 @@ class RagCache:
             "smollm2-tuned" if what brings it is installed, else "bundled".
         tokenizer : PreTrainedTokenizerBase, optional
             Of a loaded model.
+        adapter : str or Path, optional
+            Folder of a LoRA adapter as PEFT writes it, merged into a model that is given by name; the index's own by
+            default, where the model is the index's own too.
         method : str, optional
             Default row of the method table for this index.
         embedder : str or TextEmbedder, optional
@@ -130,7 +135,7 @@ class RagCache:
         IndexFormat
             If the path is no folder, or holds something else.
         IndexMismatch
-            If the index was made by another model, tokenizer, dtype, system prompt or splitter.
+            If the index was made by another model, adapter, tokenizer, dtype, system prompt or splitter.
         InvalidArgument
             If the model, dtype, device, method, embedder, splitter, retriever or reranker is not one, or the index has
             another embedder.
@@ -138,14 +143,17 @@ class RagCache:
             If a package is not installed that the model or the embedder needs.
         UnsupportedModel
             If the model's KV cannot be moved.
+        UnusableAdapter
+            If the adapter is damaged, no plain LoRA, or of another model.
         """
         how = resolve(
-            path, model=given_reader(model, tokenizer), method=method, embedder=embedder, dtype=dtype, device=device,
-            system=system, splitter=splitter, retriever=retriever, reranker=reranker, create=create,
+            path, model=given_reader(model, tokenizer), adapter=adapter, method=method, embedder=embedder,
+            dtype=dtype, device=device, system=system, splitter=splitter, retriever=retriever, reranker=reranker,
+            create=create,
         )  # fmt: skip
         reader = how.load_reader()
         index = Index(how.path, reader, system=system)
-        settings = how.settings(reader.name)
+        settings = how.settings(reader.name, reader.adapter)
         if settings != how.known:
             index.catalog.set_setting("rag", settings)
         rag = cls(
@@ -166,6 +174,8 @@ class RagCache:
                 notice.warn_once()
         elif model is None and not how.known and reader.name == SMOLLM2_TUNED:
             rag.model_note = notice.SMALL_MODEL
+        if reader.adapter and not how.known:
+            rag.model_note = "; ".join(filter(None, [rag.model_note, note_base(reader.adapter, reader.name)]))
         return rag
 
     def ingest(

@@ -1,5 +1,6 @@
 """Tiny random models of real architectures, a byte-level tokenizer, and nothing from the network."""
 
+import json
 import os
 import threading
 
@@ -97,6 +98,25 @@ def tiny_model(name: str, *, dtype: torch.dtype = torch.float32, **changes: Any)
             if parameter.ndim >= 2:
                 parameter.normal_(0, 0.12)
     return model
+
+
+def write_adapter(folder: Path, model: Any, *, seed: int = 1, rank: int = 3, **entries: Any) -> Path:
+    """A random LoRA adapter of a model's query, value and down projections, in PEFT's files."""
+    from safetensors.torch import save_file
+
+    made, tensors = torch.Generator().manual_seed(seed), {}
+    for name, weight in model.named_parameters():
+        if name.endswith(("q_proj.weight", "v_proj.weight", "down_proj.weight")):
+            out, into = weight.shape
+            module = f"base_model.model.{name.removesuffix('.weight')}"
+            tensors[f"{module}.lora_A.weight"] = torch.randn(rank, into, generator=made)
+            tensors[f"{module}.lora_B.weight"] = torch.randn(out, rank, generator=made) * 0.1
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(tensors, folder / "adapter_model.safetensors", metadata={"format": "pt"})
+    config = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "base_model_name_or_path": "their/base", "r": rank,
+              "lora_alpha": 6, "bias": "none", "target_modules": ["q_proj", "v_proj", "down_proj"]}  # fmt: skip
+    (folder / "adapter_config.json").write_text(json.dumps(config | entries))
+    return folder
 
 
 def byte_tokenizer(chat_template: str | None = CHAT) -> PreTrainedTokenizerFast:

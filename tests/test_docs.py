@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from conftest import byte_tokenizer, tiny_model
+from conftest import byte_tokenizer, tiny_model, write_adapter
 from staged import QUESTION, TEXTS, make
 
 from ragcache.engine.answer import Answer
@@ -58,6 +58,7 @@ def test_the_examples_of_hooks_run_and_leave_indexes_that_know_them(
     checkpoint = tmp_path / "checkpoint"
     tiny_model("llama").save_pretrained(checkpoint)
     byte_tokenizer().save_pretrained(checkpoint)
+    write_adapter(tmp_path / "adapter", tiny_model("llama"))
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "harbour.txt").write_text("The harbour master is Mara Voss.\n\nShe counts boats.")
     (tmp_path / "notes" / "mill.txt").write_text("The mill grinds rye on Mondays.")

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from ragcache.model.adapter import CONFIG, PREFIX, WEIGHTS
+from ragcache.model.adapter_config import CONFIG, PREFIX, WEIGHTS
 
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 

@@ -8,7 +8,7 @@ import typer
 
 from ragcache_cli.ingest import opened, show, with_progress
 from ragcache_cli.opening import check_methods
-from ragcache_cli.options import DEFAULT_INDEX, AsJson, Device, Dtype, Embedder, IndexPath, Methods, Model
+from ragcache_cli.options import DEFAULT_INDEX, Adapter, AsJson, Device, Dtype, Embedder, IndexPath, Methods, Model
 from ragcache_cli.terminal import note, say_json
 
 
@@ -19,6 +19,7 @@ def adopt(
     ] = None,
     index: IndexPath = DEFAULT_INDEX,
     model: Model = None,
+    adapter: Adapter = None,
     embedder: Embedder = None,
     dtype: Dtype = None,
     device: Device = None,
@@ -31,7 +32,9 @@ def adopt(
     wrapped by ragcache does that by itself, and adopts what other vector stores than Chroma hold.
     """
     check_methods(method)
-    with opened(index, methods=method, model=model, embedder=embedder, dtype=dtype, device=device) as rag:
+    with opened(
+        index, methods=method, model=model, adapter=adapter, embedder=embedder, dtype=dtype, device=device
+    ) as rag:
         if rag.model_note:
             note(rag.model_note)
         done = with_progress(rag, method, lambda bars: rag.adopt(folder, collection, methods=method, progress=bars))

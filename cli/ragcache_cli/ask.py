@@ -9,6 +9,7 @@ import typer
 from ragcache_cli.opening import chosen_method, open_index
 from ragcache_cli.options import (
     DEFAULT_INDEX,
+    Adapter,
     AsJson,
     Auxiliary,
     Device,
@@ -46,6 +47,7 @@ def ask(
     explain: Annotated[bool, typer.Option("--explain", help="Say what happened to each chunk.")] = False,
     max_new_tokens: MaxNewTokens = None,
     model: Model = None,
+    adapter: Adapter = None,
     embedder: Embedder = None,
     dtype: Dtype = None,
     device: Device = None,
@@ -62,7 +64,14 @@ def ask(
     check_question(index, question, top_k=top_k, method=row, recompute=recompute)
     sampling = None if max_new_tokens is None else Sampling(max_new_tokens=max_new_tokens)
     with open_index(
-        index, model=model, embedder=embedder, dtype=dtype, device=device, retriever=retrieve, reranker=rerank
+        index,
+        model=model,
+        adapter=adapter,
+        embedder=embedder,
+        dtype=dtype,
+        device=device,
+        retriever=retrieve,
+        reranker=rerank,
     ) as rag:
         if as_json or compare:
             answer = rag.ask(question, top_k=top_k, method=row, recompute=recompute, compare=compare, sampling=sampling)

@@ -12,6 +12,7 @@ from ragcache_cli.ask import print_pieces
 from ragcache_cli.opening import chosen_method, open_index
 from ragcache_cli.options import (
     DEFAULT_INDEX,
+    Adapter,
     AsJson,
     Auxiliary,
     Device,
@@ -44,6 +45,7 @@ def chat(
     recompute: Recompute = None,
     max_new_tokens: MaxNewTokens = None,
     model: Model = None,
+    adapter: Adapter = None,
     embedder: Embedder = None,
     dtype: Dtype = None,
     device: Device = None,
@@ -65,7 +67,14 @@ def chat(
     with (
         _ended(),
         open_index(
-            index, model=model, embedder=embedder, dtype=dtype, device=device, retriever=retrieve, reranker=rerank
+            index,
+            model=model,
+            adapter=adapter,
+            embedder=embedder,
+            dtype=dtype,
+            device=device,
+            retriever=retrieve,
+            reranker=rerank,
         ) as rag,
     ):
         from ragcache.engine.chat import Message

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ragcache_cli.opening import check_methods, open_index
-from ragcache_cli.options import DEFAULT_INDEX, AsJson, Device, Dtype, Embedder, IndexPath, Methods, Model
+from ragcache_cli.options import DEFAULT_INDEX, Adapter, AsJson, Device, Dtype, Embedder, IndexPath, Methods, Model
 from ragcache_cli.terminal import duration, note, outdated_notes, progress, say, say_json, short, size, table
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def ingest(
     ] = None,
     index: IndexPath = DEFAULT_INDEX,
     model: Model = None,
+    adapter: Adapter = None,
     embedder: Embedder = None,
     dtype: Dtype = None,
     device: Device = None,
@@ -101,7 +102,9 @@ def ingest(
     with ExitStack() as stack:
         place = Path(stack.enter_context(TemporaryDirectory())) if dry_run else index
         open_or_make = partial(opened, methods=method, new=place) if paths else open_index
-        rag = stack.enter_context(open_or_make(index, model=model, embedder=embedder, dtype=dtype, device=device))
+        rag = stack.enter_context(
+            open_or_make(index, model=model, adapter=adapter, embedder=embedder, dtype=dtype, device=device)
+        )
         if rag.model_note:
             note(rag.model_note)
         how: dict[str, Any] = {

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def open_index(index: Path, *, create: bool = False, **how: Any) -> "RagCache":
-    """The index; `model`, `embedder`, `dtype`, `device` and `method` are as in `RagCache.open`."""
+    """The index; `model`, `adapter`, `embedder`, `dtype`, `device` and `method` are as in `RagCache.open`."""
     from ragcache.index.opening import resolve
 
     resolve(index, create=create, **how)  # refuses in a moment what opening would in many

@@ -14,6 +14,14 @@ Model = Annotated[
         "else what RAGCACHE_MODEL names, else smollm2-tuned if it is installed, else the built-in test model.",
     ),
 ]
+Adapter = Annotated[
+    str | None,
+    typer.Option(
+        "--adapter",
+        metavar="DIR",
+        help="Folder of a LoRA adapter, as PEFT writes it, to merge into the model; without it the index's own.",
+    ),
+]
 Embedder = Annotated[
     str | None,
     typer.Option(

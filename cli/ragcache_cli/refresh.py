@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from ragcache_cli.opening import check_methods, open_index
-from ragcache_cli.options import DEFAULT_INDEX, AsJson, Device, Dtype, Embedder, FusedMethods, IndexPath, Model
+from ragcache_cli.options import DEFAULT_INDEX, Adapter, AsJson, Device, Dtype, Embedder, FusedMethods, IndexPath, Model
 from ragcache_cli.terminal import duration, note, progress, say, say_json, size
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ def refresh(
     index: IndexPath = DEFAULT_INDEX,
     method: FusedMethods = None,
     model: Model = None,
+    adapter: Adapter = None,
     embedder: Embedder = None,
     dtype: Dtype = None,
     device: Device = None,
@@ -26,7 +27,7 @@ def refresh(
     `ragcache store stats` counts them. What is missing is made, too; a run that was stopped resumes.
     """
     check_methods(method)
-    with open_index(index, model=model, embedder=embedder, dtype=dtype, device=device) as rag:
+    with open_index(index, model=model, adapter=adapter, embedder=embedder, dtype=dtype, device=device) as rag:
         if rag.model_note:
             note(rag.model_note)
         with progress() as bars:

@@ -22,7 +22,8 @@ def stats(index: IndexPath = DEFAULT_INDEX, as_json: AsJson = False) -> None:
     if as_json:
         say_json(found)
         return
-    say(f"{found['path']}: {found['documents']:,} documents, {found['chunks']:,} chunks, model {found['model']}")
+    model = found["model"] + (f" with the adapter {found['adapter']}" if found["adapter"] else "")
+    say(f"{found['path']}: {found['documents']:,} documents, {found['chunks']:,} chunks, model {model}")
     encodings = found["encodings"].items()
     table(("encoding", "chunks", "bytes"), [(name, row["chunks"], size(row["bytes"])) for name, row in encodings])
     for said in outdated_notes(found["outdated"], index):

@@ -82,6 +82,8 @@ class Answer:
         The answer's tokens.
     refused : bool
         Whether the text says that the model cannot read the question or the chunks, instead of an answer.
+    adapter : str
+        Folder of the adapter that was merged into the model; empty where there is none.
     """
 
     text: str
@@ -92,6 +94,7 @@ class Answer:
     comparison: Comparison | None = None
     token_ids: tuple[int, ...] = ()
     refused: bool = False
+    adapter: str = ""
 
     def __str__(self) -> str:
         return _plain(self)
@@ -114,6 +117,7 @@ class Answer:
             "refused": self.refused,
             "question": self.question,
             "model": self.model,
+            "adapter": self.adapter,
             **self.report.as_dict(),
             "sources": [asdict(source) for source in self.sources],
             "compare": compare or None,

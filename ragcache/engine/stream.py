@@ -98,6 +98,7 @@ class Stream:
             text="".join(self._text).strip(),
             question=question,
             model=self._reader.name,
+            adapter=self._reader.adapter,
             sources=tuple(Source.of(chunk, question) for chunk in self._request.chunks),
             report=self.report,
             token_ids=tuple(self._ids),

@@ -51,13 +51,13 @@ def bind_model(catalog: Catalog, reader: Reader, path: Path) -> str:
     """
     made_by: str | None = catalog.setting("fingerprint")
     if made_by is None:
-        catalog.set_setting("model", reader.name)
+        catalog.set_setting("model", reader.label)
         catalog.set_setting(_IN_MEMORY, reader.fingerprint_in_memory)
         catalog.set_setting("fingerprint", reader.fingerprint)
         return reader.fingerprint
     if made_by != reader.fingerprint and not _same_in_memory(catalog, reader):
         raise IndexMismatch(
-            f"the index {path} was made by {catalog.setting('model')} ({made_by[:12]}), not by {reader.name} "
+            f"the index {path} was made by {catalog.setting('model')} ({made_by[:12]}), not by {reader.label} "
             f"({reader.fingerprint[:12]}) with its weights, tokenizer and dtype; ask with that model, or ingest into "
             "another --index"
         )

@@ -3,16 +3,18 @@
 Nothing here imports torch: a wrong name, and a question that cannot be asked, are refused before anything heavy is.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from ragcache.errors import IndexMismatch, InvalidArgument, ingest
+from ragcache.errors import IndexMismatch, InvalidArgument, UnusableAdapter, ingest
 from ragcache.index.settings import check_encoding, no_index, settings_of
 from ragcache.method import Method
 from ragcache.methods import DEFAULT_METHOD, find_method
+from ragcache.model.adapter_config import read_config
 from ragcache.model.checkpoint import (
     BUNDLED,
     MODEL_VARIABLE,
@@ -62,6 +64,8 @@ class Opening:
         What the index remembers; empty for a new one.
     model : str or Reader
         What answers.
+    adapter : str or None
+        Folder of the adapter to merge into a model that is loaded by name.
     dtype : str
         Of the model's weights.
     device : str or None
@@ -83,6 +87,7 @@ class Opening:
     path: Path
     known: dict[str, Any]
     model: "str | Reader"
+    adapter: str | None
     dtype: str
     device: str | None
     method: Method
@@ -98,18 +103,20 @@ class Opening:
 
         if not isinstance(self.model, str):
             return self.model
-        return load_reader(self.model, dtype=self.dtype, device=self.device, reuse=self.method.encode is not None)
+        reuse = self.method.encode is not None
+        return load_reader(self.model, dtype=self.dtype, device=self.device, reuse=reuse, adapter=self.adapter)
 
     def load_embedder(self) -> AnyEmbedder:
         """What makes vectors."""
         return Embedder(self.embedder) if isinstance(self.embedder, str) else GivenEmbedder(self.embedder)
 
-    def settings(self, reader: str) -> dict[str, Any]:
-        """What the index is to remember, its model being called `reader`."""
+    def settings(self, reader: str, adapter: str = "") -> dict[str, Any]:
+        """What the index is to remember, its model being called `reader`, with that adapter in it."""
         chunk_tokens, top_k = _SIZES.get(reader, (CHUNK_TOKENS, TOP_K))
         given = not isinstance(self.embedder, str) if not self.known else self.known.get("embedder_given")
         settings = {
             "name": reader,
+            "adapter": adapter,
             "dtype": self.dtype,
             "embedder": self.embedder if isinstance(self.embedder, str) else self.embedder.name,
             "method": self.method.name,
@@ -126,6 +133,7 @@ def resolve(
     path: str | Path,
     *,
     model: "str | Reader | None" = None,
+    adapter: str | Path | None = None,
     method: str | None = None,
     embedder: str | TextEmbedder | None = None,
     dtype: str | None = None,
@@ -140,7 +148,7 @@ def resolve(
 
     Raises
     ------
-    EmptyIndex, IndexFormat, IndexMismatch, InvalidArgument, MissingExtra
+    EmptyIndex, IndexFormat, IndexMismatch, InvalidArgument, MissingExtra, UnusableAdapter
         As `RagCache.open`.
     """
     path = Path(path)
@@ -152,10 +160,12 @@ def resolve(
     check_device(device)
     if isinstance(name, str):
         _check_model(path, name, remembered=model is None and bool(known), by_default=not model and not known)
+    added = _adapter(path, known, name, adapter, by_default=not model and not known)
     return Opening(
         path=path,
         known=known,
         model=name,
+        adapter=added,
         dtype=_dtype(path, known.get("dtype"), dtype),
         device=device,
         method=chosen,
@@ -277,6 +287,41 @@ def _check_model(path: Path, name: str, *, remembered: bool, by_default: bool) -
             f"the index {path} was made by {name}, and there is no model of that name; say where the same model lies "
             "with --model, or give it to RagCache.open"
         ) from error
+
+
+def _adapter(
+    path: Path, known: dict[str, Any], model: "str | Reader", given: str | Path | None, *, by_default: bool
+) -> str | None:
+    """The folder of the adapter that was given; else of the index's own, which goes with the index's own model."""
+    if given is not None:
+        _check_given(model, given, by_default=by_default)
+        return str(Path(given).absolute())
+    own: str | None = known.get("adapter") if model == known.get("name") else None
+    if own is None:
+        return None
+    try:
+        read_config(own)
+    except UnusableAdapter as error:
+        raise UnusableAdapter(
+            f"the index {path} was made by {model} with the adapter {own}: {error}; if it lies elsewhere now, name "
+            "that folder with --adapter"
+        ) from error
+    return own
+
+
+def _check_given(model: "str | Reader", adapter: str | Path, *, by_default: bool) -> None:
+    """Refuse an adapter that has no model to go into."""
+    if not isinstance(model, str):
+        raise InvalidArgument(
+            f"the adapter {str(adapter)!r} cannot be merged into {model.name}, which is loaded already; name the model "
+            "instead, load it by Reader.load(NAME, adapter=…), or merge the adapter with PEFT before"
+        )
+    base = read_config(adapter).base
+    if by_default and not os.environ.get(MODEL_VARIABLE):
+        raise InvalidArgument(
+            f"the adapter {str(adapter)!r} was trained on {base or 'a model'}, and a new index would be made by "
+            f"{model}; name the adapter's model with --model"
+        )
 
 
 def _dtype(path: Path, known: str | None, given: str | None) -> str:

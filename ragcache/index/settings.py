@@ -14,7 +14,7 @@ _OUTDATED = "outdated_by_recipe"  # setting: per encoding, chunks fused with oth
 
 
 def stats(path: str | Path) -> dict[str, Any]:
-    """Documents, chunks, encodings and bytes of an index, its model, and the disk's free bytes; loads no model.
+    """Documents, chunks, encodings and bytes of an index, its model and adapter, the disk's free bytes; loads no model.
 
     `outdated` counts, by encoding, the chunks that were fused with others than their neighbours were when KV was last
     made.
@@ -34,7 +34,8 @@ def stats(path: str | Path) -> dict[str, Any]:
     finally:
         catalog.close()
     free = shutil.disk_usage(path).free
-    return {"path": str(path), "model": known["name"], "method": known["method"], **found, "free_bytes": free}
+    model = {"model": known["name"], "adapter": known.get("adapter", "")}
+    return {"path": str(path), **model, "method": known["method"], **found, "free_bytes": free}
 
 
 def outdated_counts(catalog: Catalog) -> dict[str, int]:

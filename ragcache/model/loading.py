@@ -1,5 +1,7 @@
 """Readers by name: the bundled test model, a small real one that another package brings, and any checkpoint."""
 
+from pathlib import Path
+
 from ragcache import bundled
 from ragcache.model import smollm2
 from ragcache.model.checkpoint import BUNDLED as BUNDLED
@@ -9,7 +11,14 @@ from ragcache.model.fallback import FallbackReader
 from ragcache.model.reader import Reader
 
 
-def load_reader(name: str, *, dtype: str = "auto", device: str | None = None, reuse: bool = True) -> Reader:
+def load_reader(
+    name: str,
+    *,
+    dtype: str = "auto",
+    device: str | None = None,
+    reuse: bool = True,
+    adapter: str | Path | None = None,
+) -> Reader:
     """`Reader.load`, where "bundled", "smollm2" and "smollm2-tuned" are names too.
 
     Parameters
@@ -22,6 +31,8 @@ def load_reader(name: str, *, dtype: str = "auto", device: str | None = None, re
         As in `Reader.load`.
     reuse : bool
         Whether a model is refused whose KV cannot be moved; otherwise it is loaded for full prefill.
+    adapter : str or Path, optional
+        As in `Reader.load`.
 
     Raises
     ------
@@ -29,11 +40,11 @@ def load_reader(name: str, *, dtype: str = "auto", device: str | None = None, re
         If "smollm2" or "smollm2-tuned" is asked for, and the packages that bring it are not installed.
     StorageFull
         If there is no room to unpack it.
-    InvalidArgument, UnsupportedModel
+    InvalidArgument, UnsupportedModel, UnusableAdapter
         As `Reader.load`.
     """
     kind = Reader if reuse else FallbackReader
-    reader = kind.load(_checkpoint(name), dtype=dtype, device=device)
+    reader = kind.load(_checkpoint(name), dtype=dtype, device=device, adapter=adapter)
     reader.name = name
     return reader
 

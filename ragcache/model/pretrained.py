@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from ragcache.errors import InvalidArgument, MissingExtra
 from ragcache.model.checkpoint import check_device, check_dtype, check_model
+
+if TYPE_CHECKING:
+    from ragcache.model.adapter import Adapter
 
 #: What reads a kind of quantised weights, where the package is not called as the kind is.
 _PACKAGES = {
@@ -18,18 +21,24 @@ _PACKAGES = {
 }
 
 
-def load_pretrained(name: str, *, dtype: str, device: str | None, revision: str | None) -> tuple[Any, Any]:
+def load_pretrained(
+    name: str, *, dtype: str, device: str | None, revision: str | None, adapter: "Adapter | None" = None
+) -> tuple[Any, Any]:
     """Load a model, on its device, and its tokenizer.
 
     Parameters
     ----------
     name, dtype, device, revision
         As in `Reader.load`.
+    adapter : Adapter, optional
+        Merged into the weights, before they go to the device.
 
     Raises
     ------
     InvalidArgument
         If there is no such model, dtype or device.
+    UnusableAdapter
+        If the adapter does not fit the model.
     MissingExtra
         If a package is not installed that the model needs, as quantised ones do.
     """
@@ -43,6 +52,8 @@ def load_pretrained(name: str, *, dtype: str, device: str | None, revision: str 
     with _explained(name, revision):
         tokenizer = AutoTokenizer.from_pretrained(name, revision=revision)
         model = AutoModelForCausalLM.from_pretrained(name, dtype=kind, revision=revision, use_safetensors=True)
+    if adapter:
+        adapter.merge_into(model, name)
     return model.to(device), tokenizer
 
 

@@ -13,6 +13,7 @@ from transformers.cache_utils import Cache
 
 from ragcache.errors import UnsupportedModel
 from ragcache.model import attention, compatibility, rope, windows
+from ragcache.model.adapter import Adapter, load_adapter
 from ragcache.model.architecture import AttentionSwitch, cache_argument, find_layers
 from ragcache.model.batching import BatchBuffer, BatchScheduler, ForwardRequest, rows_with_logits, split_logits
 from ragcache.model.buffer import ChunkKV, KVBuffer
@@ -48,6 +49,8 @@ class Reader:
     ----------
     device : torch.device
         Where the model computes.
+    adapter : str
+        Folder of the adapter that `load` merged into the weights; empty where there is none.
     layers : int
         Decoder layers.
     rotator : KeyRotator
@@ -64,6 +67,7 @@ class Reader:
     """
 
     refused = ""
+    adapter = ""
 
     def __init__(self, model: Any, tokenizer: Any, *, name: str = "", weights: str | None = None) -> None:
         self.model = model.eval()
@@ -82,7 +86,15 @@ class Reader:
         self.rotator = self._admit()
 
     @classmethod
-    def load(cls, name: str, *, dtype: str = "auto", device: str | None = None, revision: str | None = None) -> Self:
+    def load(
+        cls,
+        name: str,
+        *,
+        dtype: str = "auto",
+        device: str | None = None,
+        revision: str | None = None,
+        adapter: str | Path | None = None,
+    ) -> Self:
         """Load a checkpoint by hub id or path.
 
         Parameters
@@ -95,6 +107,8 @@ class Reader:
             Defaults to CUDA where there is one, else CPU.
         revision : str, optional
             Hub revision.
+        adapter : str or Path, optional
+            Folder of a LoRA adapter as PEFT writes it, merged into the weights (see `Adapter.merge_into`).
 
         Raises
         ------
@@ -104,11 +118,21 @@ class Reader:
             If a package is not installed that the model needs.
         UnsupportedModel
             If the model's KV cannot be moved.
+        UnusableAdapter
+            If the adapter is damaged, no plain LoRA, or of another model.
         """
-        model, tokenizer = load_pretrained(name, dtype=dtype, device=device, revision=revision)
+        added = load_adapter(adapter) if adapter is not None else None
+        model, tokenizer = load_pretrained(name, dtype=dtype, device=device, revision=revision, adapter=added)
         folder = Path(name)  # whose files decide, even where it lies in a hub's cache: they may have been exchanged
         weights = weights_of_files(folder) if folder.is_dir() else getattr(model.config, "_commit_hash", None)
-        return cls(model, tokenizer, name=name, weights=weights)
+        reader = cls(model, tokenizer, name=name, weights=_with_adapter(weights, added))
+        reader.adapter = str(Path(adapter).absolute()) if adapter is not None else ""
+        return reader
+
+    @property
+    def label(self) -> str:
+        """The name, and the adapter that was merged."""
+        return f"{self.name} with the adapter {self.adapter}" if self.adapter else self.name
 
     @cached_property
     def fingerprint(self) -> str:
@@ -377,3 +401,8 @@ class Reader:
         if missing := sorted(set(range(self.layers)) - seen):
             raise UnsupportedModel(f"layers {missing} do not run attention through transformers' attention interface")
         return [(layer[0], layer[1]) for layer in buffer.read(0, 2)]
+
+
+def _with_adapter(weights: str | None, adapter: Adapter | None) -> str | None:
+    """Digest of weights that an adapter was merged into; None, as without one, where memory has to be hashed."""
+    return f"{weights}+{adapter.digest}" if weights and adapter else weights

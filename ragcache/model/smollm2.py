@@ -74,7 +74,7 @@ def _found_files() -> list[Path]:
 
 def _digest(adapter: Path) -> str:
     """Of an adapter's weights and settings: another one makes another checkpoint."""
-    from ragcache.model.adapter import CONFIG, WEIGHTS
+    from ragcache.model.adapter_config import CONFIG, WEIGHTS
 
     return xxhash.xxh3_64_hexdigest(b"".join((adapter / name).read_bytes() for name in (CONFIG, WEIGHTS)))
 

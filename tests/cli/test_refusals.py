@@ -31,6 +31,8 @@ REFUSED = {
     "a device": (["ask", "Who?", "--index", "INDEX", "--device", "gpu"], "no device is called 'gpu'"),
     "another embedder": (["ask", "Who?", "--index", "INDEX", "--embedder", "an/other"], "not an/other"),
     "a model to ask": (["ask", "Who?", "--index", "INDEX", "--model", "/nosuch"], "it is no folder"),
+    "an adapter": (["ask", "Who?", "--index", "INDEX", "--adapter", "NOWHERE"], "it is no folder"),
+    "an adapter to ingest": (["ingest", "DOCUMENTS", "--index", "NEW", "--adapter", "DOCUMENTS"], "holds no adapter_c"),
     "a share to chat": (["chat", "--index", "INDEX", "--recompute", "15"], "share between 0 and 1"),
     "a path": (["ingest", "NOWHERE", "--index", "NEW"], "there is no"),
     "a type": (["ingest", "FILE", "--index", "NEW"], "can't be read"),
