@@ -3,3 +3,5 @@
 ragcache bench quality --tasks definitions,antecedents,mixed-antecedents,parts,column-units \
     --methods prophetkv,auto --budgets 0,0.05,0.15 --n 200 --seed 31 --random-seeds 1 --workers 2 --together \
     --out docs/benchmarks/titles-documents-reader.json
+python bench/studies/kept.py docs/benchmarks/titles-documents-reader.jsonl --of full+title --beside naive+title \
+    --out docs/benchmarks/titles-documents-kept-reader.json

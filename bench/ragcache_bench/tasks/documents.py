@@ -8,7 +8,7 @@ them.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from ragcache_bench.questions.families.bindings import enumerations, labels, pronouns, sections, shifts, units
@@ -60,7 +60,7 @@ class Documents(Twinned):
     """
 
     name: str
-    family: Callable[[World, bool], None]
+    family: Callable[[World, bool], None] = field(repr=False)  # a result names the task by its name
     chunks: int = 14
     documents: tuple[int, int] = (2, 8)
     length: tuple[int, int] = (8, 60)
