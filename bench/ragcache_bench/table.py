@@ -132,13 +132,16 @@ def tabulate(records: Sequence[Record], chance: Mapping[str, float] | None = Non
     return rows
 
 
-def by_gap(records: Sequence[Record]) -> list[Row]:
-    """The same for the tasks that know how far a fact stands from what it needs: a block of rows for each distance."""
+def by_gap(records: Sequence[Record], least: int = 10) -> list[Row]:
+    """The same for the tasks that know how far a fact stands from what it needs: a block of rows for each distance.
+
+    Distances of fewer than `least` questions are left out: nothing can be told from those.
+    """
     known = [record for record in records if record.gap is not None]
     rank = {name: number for number, (name, _) in enumerate(_grouped(records, _contender))}
     groups = _grouped(known, lambda record: (record.task, record.gap))
     tasks = {task: number for number, task in enumerate(dict.fromkeys(record.task for record in known))}
-    rows = [replace(row, gap=gap) for (_, gap), group in groups for row in _rows(group)]
+    rows = [replace(row, gap=gap) for (_, gap), group in groups for row in _rows(group) if row.n >= least]
     return sorted(rows, key=lambda row: (tasks[row.task], row.gap, rank[row.method, row.recompute]))
 
 

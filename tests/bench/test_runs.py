@@ -325,11 +325,13 @@ def test_rows_pair_each_method_with_full_prefill() -> None:
 def test_rows_by_gap_stand_in_order_and_count_only_their_own_questions() -> None:
     gaps = {0: 3, 1: 1, 2: 3, 3: None}
     asked = [record(m, i, "x", float(m == "full" or i == 1), gap=gaps[i]) for i in gaps for m in ("full", "naive")]
-    rows = by_gap(asked[::-1])
+    rows = by_gap(asked[::-1], least=1)
     assert [(row.gap, row.method, row.n, row.score) for row in rows] == [
         (1, "naive", 1, 1.0), (1, "full", 1, 1.0), (3, "naive", 2, 0.0), (3, "full", 2, 1.0)
     ]  # fmt: skip
-    assert by_gap([one for one in asked if one.gap is None]) == []
+    assert by_gap([one for one in asked if one.gap is None], least=1) == []
+    assert [row.gap for row in by_gap(asked, least=2)] == [3, 3]
+    assert by_gap(asked) == [], "nothing can be told from so few"
 
 
 def test_a_table_without_naive_has_nothing_recovered() -> None:
