@@ -16,6 +16,7 @@ _Row = TypeVar("_Row")
 
 _APPLICATION = 0x52414743  # "RAGC" in the file's header, so that another program's database is refused
 _WAIT_SECONDS = 30.0
+_RETRY_SECONDS = 0.01
 _HEADER_BYTES = 100
 _REFUSED = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY")
 _UNOPENED = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_CANTOPEN", "SQLITE_PERM")
@@ -126,12 +127,29 @@ class Database:
         tables = self.read("SELECT COUNT(*) FROM sqlite_master")[0][0]
         if tables and self.read("PRAGMA application_id")[0][0] != _APPLICATION:
             raise IndexFormat(f"{self.path} is another program's database; choose another folder for the index.")
-        for pragma in ("journal_mode = WAL", f"synchronous = {self._sync}", "foreign_keys = ON", "secure_delete = ON"):
+        self._use_write_ahead_log()
+        for pragma in (f"synchronous = {self._sync}", "foreign_keys = ON", "secure_delete = ON"):
             self.read(f"PRAGMA {pragma}")
         with self.transaction() as connection:
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
             connection.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied REAL)")
             self._migrate(connection)
+
+    def _use_write_ahead_log(self) -> None:
+        """Change a new file to write-ahead logging.
+
+        Of several who do so at once SQLite turns all but one away without waiting: it holds a read lock by then.
+        """
+        until = time.monotonic() + _WAIT_SECONDS
+        while True:
+            try:
+                self.read("PRAGMA journal_mode = WAL")
+            except UnusableIndex:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(_RETRY_SECONDS)
+            else:
+                return
 
     def _migrate(self, connection: sqlite3.Connection) -> None:
         applied = {name for (name,) in self.read("SELECT name FROM migrations")}

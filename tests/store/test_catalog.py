@@ -274,6 +274,18 @@ def test_catalogues_opened_together_are_made_once(tmp_path):
     catalog.close()
 
 
+def test_a_new_catalogue_waits_for_another_process_that_makes_it(tmp_path):
+    path = tmp_path / "catalog.sqlite"
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    release = threading.Timer(0.3, lambda: other.execute("COMMIT"))
+    release.start()
+    Catalog(path).close()
+    assert not other.in_transaction
+    release.join()
+    other.close()
+
+
 def test_only_the_owner_reads_the_catalogue(catalog):
     catalog.set_setting("n", 1)
     files = list(catalog.path.parent.iterdir())
