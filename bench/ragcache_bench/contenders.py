@@ -63,7 +63,7 @@ def contenders(
 ) -> list[Contender]:
     """Methods times budgets, behind the controls and references; a row with a fixed cost once.
 
-    Rows over chunks with a title line take part as they are, at no other budget.
+    Controls over chunks with a title line take part as they are; named as a method, such a row takes all budgets.
 
     Parameters
     ----------
@@ -84,10 +84,11 @@ def contenders(
         If a budget is no share.
     """
     found: dict[tuple[str, float | None, int], Contender] = {}
-    for name in (*controls, *names):
+    unasked = [(name, () if name.endswith(TITLE) else budgets) for name in controls]
+    for name, shares in (*unasked, *((name, budgets) for name in names)):
         titled = isinstance(name, str) and name.endswith(TITLE)
         row = _row(name.removesuffix(TITLE) if isinstance(name, str) else name)
-        for one in _at_budgets(row, () if titled else budgets, seeds):
+        for one in _at_budgets(row, shares, seeds):
             who = replace(one, titled=titled)
             key = who.name, who.recompute, who.seed
             found[key] = who if isinstance(name, Method) else found.get(key, who)  # one's own takes a control's place

@@ -151,6 +151,14 @@ def test_a_title_line_is_a_contender_where_questions_have_titles(reader: Reader,
     assert {record.method for record in plain} == {"full", "naive"}
 
 
+def test_a_titled_row_takes_all_budgets_where_it_is_named_and_its_own_as_a_control() -> None:
+    def shares(names: list[str]) -> list[float | None]:
+        return [one.recompute for one in contenders(names, (0.05, 0.3)) if one.name == "auto+title"]
+
+    assert shares([]) == [0.0]
+    assert shares(["auto+title"]) == [0.0, 0.05, 0.3]
+
+
 def test_a_title_that_changes_nothing_is_not_asked_about(reader: Reader, raw: Path) -> None:
     field = contenders([], (0.3,), controls=("full", "naive+title"))
     same = [
