@@ -33,11 +33,14 @@ def main(
     file: Annotated[Path, typer.Argument(help="A quality run's answers, JSONL.")],
     of: Annotated[str, typer.Option(help="The row whose right answers are to be kept.")] = "full+title",
     beside: Annotated[str, typer.Option(help="The row that every other is held against.")] = "naive+title",
+    tasks: Annotated[str, typer.Option(metavar="A,B", help="Tasks by name; without it all of the file's.")] = "",
     out: Annotated[Path, typer.Option(help="JSON to write; a table goes beside it.")] = Path("kept.json"),
 ) -> None:
     """Write the table."""
-    rows = list(kept(Journal(file).records, of, beside))
-    write(out, {"meta": {"command": f"kept.py --of {of} --beside {beside}", "answers": file.name}, "rows": rows})
+    records = [one for one in Journal(file).records if not tasks or one.task in tasks.split(",")]
+    rows = list(kept(records, of, beside))
+    command = f"kept.py --of {of} --beside {beside}" + (f" --tasks {tasks}" if tasks else "")
+    write(out, {"meta": {"command": command, "answers": file.name}, "rows": rows})
     out.with_suffix(".md").write_text(markdown(rows, of, beside), encoding="utf-8")
     typer.echo(markdown(rows, of, beside))
 
