@@ -129,7 +129,7 @@ def _choose_alpha(play: Callable[..., Run], tried: Sequence[float]) -> dict[str,
 
 def _examine(play: Callable[..., Run], alpha: float) -> dict[tuple[str, float | None], Run]:
     """Every system's answers, by its name and the alpha of the share that it is held to."""
-    found = {("full", None): play(METHODS["full"]), ("naive", None): play(METHODS["naive"])}
+    found: dict[tuple[str, float | None], Run] = {(name, None): play(METHODS[name]) for name in ("full", "naive")}
     for one in dict.fromkeys((alpha, SHIPPED)):
         own = found["cachecraft", one] = play(craft(one))
         shares = [answered.computed for answered in own]

@@ -11,7 +11,6 @@ from ragcache_bench.questions.level import Level
 from ragcache_bench.questions.worlds import Question, World
 from ragcache_bench.tasks.example import Example
 
-
 _LEVEL = Level(forms=9, filler=0.4, alike=0.1, least=26)
 
 
