@@ -145,7 +145,7 @@ def main(
     limits: Annotated[str, typer.Option(help="Of the tree, in KV of all chunks once.")] = "0.1,0.25,0.5,1,2,4",
     shape: Annotated[str, typer.Option(help="Sizes of the model that is timed.")] = "qwen2.5-0.5b",
     dtype: Annotated[str, typer.Option(help="Of its weights.")] = "bfloat16",
-    repeats: Annotated[int, typer.Option(help="Measurements for each number of chunks on a path.")] = 5,
+    repeats: Annotated[int, typer.Option(help="Measurements for each number of chunks on a path; 0 for none.")] = 5,
     replay: Annotated[int, typer.Option(help="Questions that are answered through the engine, too.")] = 30,
     threads: Annotated[int | None, typer.Option(help="CPU threads.")] = None,
     out: Annotated[Path, typer.Option(help="JSON to write; a table and the times go beside it.")] = Path("tree.json"),
@@ -159,10 +159,15 @@ def main(
     tree = partial(Tree, reader.dims, lengths, reader.bytes_per_token)
     whole = sum(lengths.values()) * reader.bytes_per_token
     with progress() as shown:
-        times = journal.recall([*where, "times", str(repeats)], lambda: _time(reader, trace, repeats, shown))
+        parts = [*where, "times", str(repeats)]
+        times = journal.recall(parts, lambda: _time(reader, trace, repeats, shown)) if repeats else None
         rows = list(_rows(partial(_walk, tree, prompts, lengths), whole, numbers(limits, float), times))
         parts = [*where, "replay", str(replay)]
-        told = [] if ragpulse else journal.recall(parts, lambda: _replay(reader, trace, replay, tree, times, shown))
+        told = (
+            []
+            if ragpulse or times is None
+            else journal.recall(parts, lambda: _replay(reader, trace, replay, tree, times, shown))
+        )
     given: dict[str, Any] = {
         "trace": "RAGPulse" if ragpulse else asdict(trace),
         "questions": len(prompts),
@@ -228,7 +233,7 @@ def _walk(
 
 
 def _rows(
-    walk: Callable[..., Walked], whole: int, shares: Sequence[float], times: Mapping[str, Any]
+    walk: Callable[..., Walked], whole: int, shares: Sequence[float], times: Mapping[str, Any] | None
 ) -> Iterator[dict[str, Any]]:
     """A row for every order, limit and policy; without a limit nothing is evicted."""
     for reorder in (False, True):
@@ -242,7 +247,7 @@ def _rows(
                     "nodes": len(one.tree.nodes), "bytes": one.tree.held,
                     "hits": asdict(bootstrap_ratio(one.reused, one.context)),
                     "over_time": [fmean(part) for part in _fifths(one.hits)], "gain": asdict(gain),
-                    "flops": sum(one.flops) / sum(one.full), **_ttft(one, times),
+                    "flops": sum(one.flops) / sum(one.full), **(_ttft(one, times) if times else {}),
                 }  # fmt: skip
 
 
@@ -335,9 +340,7 @@ def _answer(
 # -- what is said of it ---------------------------------------------------------------------------------------------
 def markdown(rows: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) -> str:
     """The same for people."""
-    times = [median(about["times"]["full"]), *map(median, about["times"]["tree"])]
-    lines = [f"Processor time: full prefill {times[0]:,.0f} ms; through the tree, by chunks hit from 0 on: "
-             + ", ".join(f"{ms:,.0f}" for ms in times[1:]) + " ms (medians).\n"]  # fmt: skip
+    lines = [_times(about["times"])] if about["times"] else ["No times were measured.\n"]
     lines += [
         f"Answered through the engine, {one['questions']} questions{', reordered' if one['reorder'] else ''}: "
         f"{one['hits']:,} tokens hit ({one['hits_worked_out']:,} worked out), first token after {one['ttft_ms']:,.0f} "
@@ -347,14 +350,24 @@ def markdown(rows: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) -> str
     return "\n".join([made_by(about), *lines, table(_HEAD, [_cells(row) for row in rows])])
 
 
+def _times(times: Mapping[str, Any]) -> str:
+    full, *tree = (f"{median(each):,.0f}" for each in (times["full"], *times["tree"]))
+    return (
+        f"Processor time: full prefill {full} ms; through the tree, by chunks hit from 0 on: {', '.join(tree)} ms "
+        "(medians).\n"
+    )
+
+
 def _cells(row: Mapping[str, Any]) -> list[Any]:
     hits, gain, sooner = (
-        "{mean:.3f} [{low:.3f}, {high:.3f}]".format(**row[name]) for name in ("hits", "gain", "sooner")
+        "{mean:.3f} [{low:.3f}, {high:.3f}]".format(**row[name]) if name in row else None
+        for name in ("hits", "gain", "sooner")
     )
+    ttft = f"{row['ttft_ms']:,.0f}" if "ttft_ms" in row else None
     limit = "none" if row["limit"] is None else f"{row['limit']:g}"
     return ["longest path first" if row["reorder"] else "as retrieved", row["policy"], limit,
             f"{row['bytes'] / 2**20:.0f}", row["nodes"], hits, row["over_time"][-1], gain, f"{row['flops']:.2f}",
-            f"{row['ttft_ms']:,.0f}", sooner]  # fmt: skip
+            ttft, sooner]  # fmt: skip
 
 
 if __name__ == "__main__":
