@@ -91,6 +91,7 @@ class RagCache:
         splitter: AnySplitter | None = None,
         retriever: str | None = None,
         reranker: str | Reranker | None = None,
+        second_sight_bytes: int = 0,
         create: bool = True,
     ) -> Self:
         """Open an index, or create one. What it was made with it remembers; docs/hooks.md shows each of the hooks.
@@ -125,6 +126,9 @@ class RagCache:
         reranker : str or Reranker, optional
             A cross-encoder of sentence-transformers, or an object with `score(question, texts)`, that puts what was
             found in its final order, as long as this is open.
+        second_sight_bytes : int
+            Most bytes of KV of texts that are no document's, kept in memory from their second prompt on as long as this
+            is open; none by default, so that each is prefilled in every prompt.
         create : bool
             Whether a missing index is made.
 
@@ -152,7 +156,7 @@ class RagCache:
             create=create,
         )  # fmt: skip
         reader = how.load_reader()
-        index = Index(how.path, reader, system=system)
+        index = Index(how.path, reader, system=system, second_sight_bytes=second_sight_bytes)
         settings = how.settings(reader.name, reader.adapter)
         if settings != how.known:
             index.catalog.set_setting("rag", settings)

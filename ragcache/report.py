@@ -110,7 +110,8 @@ class Speculation:
     kept_early : bool
         Whether the prompt that answers was begun before its list was known to be final.
     wasted_ms, wasted_flops : float
-        What was thrown away: milliseconds, and FLOPs over those of a full prefill of the final prompt.
+        What was thrown away: milliseconds, and FLOPs over those of a full prefill of the final prompt. A full prefill
+        that is broken off counts whole, reuse as far as it came.
     """
 
     lists: int

@@ -76,9 +76,9 @@ class FullPrefill:
         """Forward the whole prompt."""
         plan = plan_prompt(request, index)
         reader, prompt, counter = plan.loader.reader, plan.prompt, plan.loader.flop_counter
+        counter.charge(torch.arange(len(prompt)), reader.layers, selectable=0)  # whole, if it is broken off
         with request.clock.stage("prefill"):
             logits, cache = reader.stock(prompt.token_ids)
-        counter.charge(torch.arange(len(prompt)), reader.layers, selectable=0)
         counter.add_lm_head()
         request.clock.note_first_token()
         none = torch.zeros(len(prompt), dtype=torch.bool)

@@ -141,13 +141,15 @@ class _Pipeline:
 
     def _begin(self, chunks: Sequence[Chunk | str], *, early: bool) -> _Attempt | None:
         """Prefill a prompt of these chunks; None if that was broken off."""
-        clock = self.clock.branch(partial(self.feed.check, _names(chunks)))
+        check = partial(self.feed.check, _names(chunks))
+        clock = self.clock.branch(check)
         began, counter = clock.now(), FlopCounter(self.engine.reader.dims)
         self.started += 1
         outcome: Prefilled | RagCacheError
         try:
             request = self.build(chunks, clock, counter)
-            outcome = choose_strategy(request.method).prefill(request, self.engine.index)
+            with self.engine.reader.checked(check):
+                outcome = choose_strategy(request.method).prefill(request, self.engine.index)
         except RagCacheError as error:
             outcome = error  # of no account if the list is not final
         except _Superseded:
@@ -182,7 +184,7 @@ def start_early(
     Parameters
     ----------
     engine : Engine
-        Prefills, in this thread, and breaks off before each stage once there is a newer list.
+        Prefills, in this thread, and breaks off before the next stage or layer once there is a newer list.
     lists : callable
         Ever better lists of chunks, read in another thread; the last is final.
     build : callable

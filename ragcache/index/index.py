@@ -14,9 +14,10 @@ from typing import Any, Self
 from ragcache.encode import Encoder, LeftContext, PromptEncoder
 from ragcache.errors import CorruptBlob, InvalidArgument, ingest
 from ragcache.index.binding import bind_model, bind_template
-from ragcache.index.chunks import Chunk, Loaded, chunk_id, chunk_of, document_id, text_id
+from ragcache.index.chunks import Chunk, Loaded, chunk_id, chunk_of, document_id, is_text_id, text_id
 from ragcache.index.encoding_batches import batches, capacity
 from ragcache.index.encoding_context import STRUCTURAL, IndexEncodingContext, displaced, lacking_extras
+from ragcache.index.second_sight import SecondSight
 from ragcache.index.stored_kv import StoredKV
 from ragcache.index.variants import fit_variant, rank_rows
 from ragcache.model.buffer import ChunkKV
@@ -63,6 +64,8 @@ class Index:
         Where KV is written; durable files in the folder by default. The catalogue is as durable as it is.
     system : str, optional
         The instruction in front of the chunks; the index's own by default.
+    second_sight_bytes : int
+        Most bytes of KV of texts that are no document's, kept in memory from their second prompt on; none by default.
 
     Raises
     ------
@@ -81,6 +84,7 @@ class Index:
         codec: Codec | None = None,
         store: LocalStore | None = None,
         system: str | None = None,
+        second_sight_bytes: int = 0,
     ) -> None:
         self.path = Path(path)
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -89,6 +93,7 @@ class Index:
         self.store = store or LocalStore.near(reader.device, self.path / "kv")
         self.template = bind_template(self.catalog, reader, system, self.path)
         self._memory = MemoryTier(memory_bytes)
+        self._second_sight = SecondSight(second_sight_bytes)
         self._kv = StoredKV(
             self.store,
             self._memory,
@@ -109,9 +114,10 @@ class Index:
         self.catalog.close()
 
     def release(self, keys: Sequence[str] | None = None) -> None:
-        """Let go of KV that is held in memory, of all of it or of some keys'; files have it."""
+        """Let go of KV that is held in memory, of all of it or of some keys'; files have that of documents."""
         if keys is None:
             self._memory.clear()
+            self._second_sight.clear()
         for key in keys or ():
             self._memory.discard(key)
 
@@ -269,15 +275,18 @@ class Index:
         return {} if isinstance(encoder, PromptEncoder) else self.catalog.lacking(encoder.recipe)
 
     def make(self, chunk: Chunk, encoder: Encoder) -> ChunkKV:
-        """A chunk's KV, computed now; stored too where the chunk is one of the index's.
+        """A chunk's KV, computed now; stored too where the chunk is one of the index's, or kept at its second sight.
 
         While its left context isn't stored it is computed behind the system prefix, for this once.
         """
         chosen = encoder.base_encoding or encoder  # neighbours are found at ingestion only
         context = self._encoding_context(chosen, None)
         left = chosen.left(chunk.id, context)
-        [kv] = chosen.encode(self.reader, [(chunk.segment, left or context.prefix())])
-        if left is not None and self.catalog.chunk(chunk.id) is not None:
+        used = left or context.prefix()
+        [kv] = chosen.encode(self.reader, [(chunk.segment, used)])
+        if is_text_id(chunk.id):
+            self._second_sight.note(chunk.id, chosen.recipe, kv, used.keys)
+        elif left is not None and self.catalog.chunk(chunk.id) is not None:
             self.save(chunk.id, chosen, kv, left)
         return kv
 
@@ -331,6 +340,8 @@ class Index:
             else:
                 found = fit_variant(found, row, ahead)
                 return replace(found, reason=f"{found.reason}; {reason}") if reason else found
+        if is_text_id(chunk.id) and (kept := self._find_seen(chunk, recipes, before)) is not None:
+            return kept
         return Loaded(None, "", reason or f"no {encoder.recipe} KV was made for it")
 
     def left(self, chunk: Chunk, encoder: Encoder) -> tuple[ChunkKV, ...]:
@@ -355,6 +366,16 @@ class Index:
         with self.writing:
             if self.catalog.put_standing(rows, self._stands):
                 self.forgotten.delete()
+
+    def _find_seen(self, chunk: Chunk, recipes: Sequence[str], before: tuple[str, ...] | None) -> Loaded | None:
+        """The KV of a text of no document that came in prompts before."""
+        ids = chunk.segment.token_ids
+        for recipe in recipes:
+            if (kept := self._second_sight.find(chunk.id, recipe, ids)) is not None:
+                kv, left = kept
+                key = self._kv.make_key(recipe, left, ids)
+                return Loaded(kv, key, f"{recipe}, kept since its second prompt", exact=left == before)
+        return None
 
     def _stands(self, key: str) -> bool:
         """Whether a part of a left context is still there; what is no KV's key is a part of the recipe."""

@@ -6,6 +6,7 @@ one hands on what it was given; both are there for one forward only, whatever ha
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from threading import get_ident
 from typing import Any
 
 import torch
@@ -26,6 +27,21 @@ def layer_hooks(layers: Iterable[nn.Module], plan: ForwardPlan) -> Iterator[None
                     continue
                 hook = layer.register_forward_pre_hook(hooks.at(number), with_kwargs=True)
                 undo.callback(hook.remove)
+        yield
+
+
+@contextmanager
+def checked_layers(layers: Iterable[nn.Module], check: Callable[[], None]) -> Iterator[None]:
+    """Call `check` in front of every layer that this thread runs; it may raise, and the forward ends there."""
+    own = get_ident()
+
+    def enter(*_: Any) -> None:
+        if get_ident() == own:  # other threads may use the model meanwhile
+            check()
+
+    with ExitStack() as undo:
+        for layer in layers:
+            undo.callback(layer.register_forward_pre_hook(enter).remove)
         yield
 
 

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -20,7 +20,7 @@ from ragcache.model.buffer import ChunkKV, KVBuffer
 from ragcache.model.chunked_mlp import chunked_mlp
 from ragcache.model.cost import ModelDims
 from ragcache.model.fingerprint import fingerprint, weights_in_memory, weights_of_files
-from ragcache.model.layer_hooks import layer_hooks
+from ragcache.model.layer_hooks import checked_layers, layer_hooks
 from ragcache.model.lock import FairLock
 from ragcache.model.packing import pack_sequences
 from ragcache.model.plan import HIDDEN, ForwardPlan, Positions, Slots, StopForward
@@ -215,6 +215,10 @@ class Reader:
                 output = self.model(**self._inputs(token_ids, positions, buffer), logits_to_keep=request.keep)
             logits = output.logits[0].float()
         return logits if every else logits[-1]
+
+    def checked(self, check: Callable[[], None]) -> AbstractContextManager[None]:
+        """Have `check` called in front of every layer that this thread runs; it may raise, to break a forward off."""
+        return checked_layers(self._stack, check)
 
     def run_batch(self, requests: Sequence[Callable[[], _Answer]]) -> list[_Answer]:
         """Run requests at once: each in its own thread, their forwards joined where all of them wait for the model.

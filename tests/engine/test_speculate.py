@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ from ragcache.engine.engine import Engine
 from ragcache.engine.prefill import Reuse
 from ragcache.errors import InvalidArgument, PromptTooLong
 from ragcache.index.chunks import Chunk
+from ragcache.model.architecture import find_layers
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 from ragcache.retrieve import TextEmbedder, Vectors
@@ -199,3 +201,56 @@ def test_texts_of_no_document_are_taken_too_and_a_plain_question_says_nothing_of
     found = one.ask(QUESTION, retriever=Scripted(["Rye is milled here."], ["Rye is milled here.", a]), sampling=SHORT)
     assert [source.text for source in found.sources] == ["Rye is milled here.", a.text]
     assert one.engine.answer(QUESTION, [a], sampling=SHORT).report.speculation is None
+
+
+@pytest.mark.parametrize("method", ["full", "naive", "prophetkv"])
+def test_a_forward_ends_before_its_next_layer_once_its_list_is_old(
+    rag: Any, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, (a, b, c, d) = rag
+    layers = find_layers(one.engine.reader.model)
+    running, changed, began = threading.Event(), threading.Event(), list[int]()
+
+    def note(number: int) -> Callable[..., None]:
+        def enter(*_: object) -> None:
+            began.append(number)
+            if not running.is_set():
+                running.set()
+                assert changed.wait(LONG)
+
+        return enter
+
+    class Search:
+        def retrieve(self, question: str, count: int) -> Iterator[Sequence[Chunk]]:
+            yield [a, b]
+            assert running.wait(LONG)
+            yield [c, d]
+            changed.set()
+
+    hooks = [layer.register_forward_pre_hook(note(number)) for number, layer in enumerate(layers)]
+    try:
+        found = one.ask(QUESTION, method=method, retriever=Search(), sampling=Sampling(max_new_tokens=1))
+    finally:
+        for hook in hooks:
+            hook.remove()
+    assert began[:2] == [0, 0], "the second layer never ran"
+    told = found.report.speculation
+    assert (told.started, told.dropped) == (2, 1)
+    assert found.token_ids == one.engine.answer(QUESTION, [c, d], method=method, sampling=SHORT).token_ids[:1]
+    whole = one.engine.prefill(QUESTION, [a, b], method=method).report.charged_flops
+    assert told.wasted_flops > 0 if method == "full" else told.wasted_flops < whole / 2
+    assert not any(layer._forward_pre_hooks for layer in layers)
+
+
+def test_a_forward_of_another_thread_goes_on(reader: Reader) -> None:
+    class Broken(Exception):
+        pass
+
+    def check() -> None:
+        raise Broken
+
+    with reader.checked(check), ThreadPoolExecutor(1) as pool:
+        assert pool.submit(reader.stock, [5, 6]).result()[0].isfinite().all()
+        with pytest.raises(Broken):
+            reader.stock([5, 6])
+    reader.stock([5, 6])

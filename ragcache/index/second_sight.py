@@ -1,0 +1,84 @@
+"""Second sight: the KV of a text that belongs to no document is kept once it comes in a second prompt."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import replace
+from threading import Lock
+
+from ragcache.errors import InvalidArgument
+from ragcache.model.buffer import ChunkKV
+
+_NOTED = 10_000  # texts that are remembered as seen, by their digests
+
+
+_Name = tuple[str, str]  # a text's id, and the recipe of its KV
+_Kept = tuple[ChunkKV, tuple[str, ...]]  # and the keys of what it was made behind
+
+
+class SecondSight:
+    """Chunks first seen in a prompt, in memory from their second on: FusionRAG's alternative path (2601.12904).
+
+    Nothing of it is written to disk, searched, or left behind the process. Threads may share it.
+
+    Parameters
+    ----------
+    limit : int
+        Most bytes, those used longest ago go first; 0 keeps nothing.
+
+    Raises
+    ------
+    InvalidArgument
+        If the limit is negative.
+    """
+
+    def __init__(self, limit: int) -> None:
+        if limit < 0:
+            raise InvalidArgument(f"second_sight_bytes is {limit}; give 0 or more bytes")
+        self.limit = limit
+        self.nbytes = 0
+        self._seen: OrderedDict[_Name, None] = OrderedDict()
+        self._kept: OrderedDict[_Name, _Kept] = OrderedDict()
+        self._lock = Lock()
+
+    def find(self, text: str, recipe: str, token_ids: Sequence[int]) -> _Kept | None:
+        """The KV of a text by its id, and the keys of what it was made behind; None where it is not kept."""
+        with self._lock:
+            kept = self._kept.get((text, recipe))
+            if kept is None or kept[0].token_ids != tuple(token_ids):
+                return None
+            self._kept.move_to_end((text, recipe))
+            return kept
+
+    def note(self, text: str, recipe: str, kv: ChunkKV, left: tuple[str, ...]) -> None:
+        """Take in a KV that was made for a prompt: at its text's first sight nothing is kept of it but the id."""
+        if not self.limit:
+            return
+        with self._lock:
+            if (text, recipe) in self._seen:
+                self._keep((text, recipe), (_in_memory(kv), left))
+            else:
+                self._seen[text, recipe] = None
+                if len(self._seen) > _NOTED:
+                    self._seen.popitem(last=False)
+
+    def clear(self) -> None:
+        """Forget every text."""
+        with self._lock:
+            self._seen.clear()
+            self._kept.clear()
+            self.nbytes = 0
+
+    def _keep(self, name: _Name, kept: _Kept) -> None:
+        if (old := self._kept.pop(name, None)) is not None:
+            self.nbytes -= old[0].nbytes
+        self._kept[name] = kept
+        self.nbytes += kept[0].nbytes
+        while self.nbytes > self.limit:
+            _, (gone, _) = self._kept.popitem(last=False)
+            self.nbytes -= gone.nbytes
+
+
+def _in_memory(kv: ChunkKV) -> ChunkKV:
+    """A copy in the host's memory: what it was read from may be a part of something larger."""
+    extras = {name: extra.cpu().clone() for name, extra in kv.extras.items()}
+    return replace(kv, layers=tuple(layer.cpu().clone() for layer in kv.layers), extras=extras)
