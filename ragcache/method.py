@@ -108,6 +108,10 @@ class Method:
         chosen = budget >= 1 or (self.select is not None and self.select.query_agnostic)
         return budget > 0 and chosen and self.attend is None and self.schedule.precomputable
 
+    def suits(self, tuning: Tuning | None) -> bool:
+        """Whether the row takes a model that was tuned so, or not at all."""
+        return self.finetuned is None or (tuning is not None and tuning.recipe == self.finetuned)
+
     def check_tuning(self, tuning: Tuning | None, model: str) -> None:
         """Refuse a model that was not tuned as the row takes it.
 
@@ -123,7 +127,7 @@ class Method:
         UntunedReader
             If the row takes another recipe; one that takes none takes any model.
         """
-        if self.finetuned is None or (tuning and tuning.recipe == self.finetuned):
+        if self.finetuned is None or self.suits(tuning):
             return
         how = f"tuned by the recipe {tuning.recipe!r}" if tuning else "not tuned by any recipe"
         raise UntunedReader(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from ragcache.errors import InvalidArgument, UnusableAdapter, finetune
@@ -30,6 +32,11 @@ class LinkTokens:
 
     embeddings: Tensor
     first: int
+
+    @cached_property
+    def digest(self) -> str:
+        """Of the embeddings."""
+        return hashlib.sha256(save({_NAME: self.embeddings.cpu()})).hexdigest()
 
     def ids(self, place: int) -> tuple[int, ...]:
         """Ids of the link tokens behind the prompt's chunk at `place`, from 0.

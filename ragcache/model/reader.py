@@ -163,6 +163,11 @@ class Reader:
         weights = self._weights or self._weights_in_memory
         return fingerprint(self.model, self.tokenizer, self.rotator.layouts, weights)
 
+    @property
+    def identity(self) -> str:
+        """What decides an answer: the fingerprint, and link tokens, on which no chunk's KV depends."""
+        return f"{self.fingerprint}+{self.links.digest}" if self.links else self.fingerprint
+
     @cached_property
     def fingerprint_in_memory(self) -> str:
         """The same of what memory holds, wherever it came from: every weight is hashed."""
