@@ -258,7 +258,7 @@ _ROWS = (
         0.0,
         layout=Overlapped(),
         paper="2410.07590",
-        about="turborag's other positions: every chunk begins where the first one does",
+        about="every chunk begins where the first one does: the other positions of turborag",
         when="to compare with turborag, or where many chunks would take more positions than the model has",
         when_not="the order of chunks matters; the paper prefers turborag's reordered positions",
         finetuned="turborag-composite",
