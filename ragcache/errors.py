@@ -6,7 +6,8 @@
     ├── InvalidArgument        a value outside what a call accepts
     │   ├── UnknownMethod          no row of that name in the table
     │   ├── PromptTooLong          the prompt does not fit the model
-    │   └── UnusableAdapter        an adapter that is damaged, of another model, or no plain LoRA
+    │   ├── UnusableAdapter        an adapter that is damaged, of another model, or no plain LoRA
+    │   └── UntunedReader          the method takes a model that was tuned in another way
     ├── MissingExtra           an optional package is not installed
     ├── UnsupportedModel       the compatibility check refused the model
     ├── NoDocuments            nothing to ingest
@@ -43,6 +44,11 @@ def ingest(index: Path | str, *, method: str = "", paths: str = "") -> str:
     return " ".join(["ragcache ingest", *([paths] if paths else []), *named, f"--index {quote(str(index))}"])
 
 
+def finetune(recipe: str) -> str:
+    """Return the command that tunes a model by a recipe."""
+    return f"ragcache finetune --recipe {recipe} …"
+
+
 class RagCacheError(Exception):
     """Root of everything ragcache raises on purpose."""
 
@@ -61,6 +67,10 @@ class PromptTooLong(InvalidArgument):
 
 class UnusableAdapter(InvalidArgument):
     """An adapter that is not there, damaged, trained on another model, or of a kind that is not merged."""
+
+
+class UntunedReader(InvalidArgument):
+    """The method takes a model that was tuned by a recipe, and this one was tuned by none, or by another."""
 
 
 class MissingExtra(RagCacheError, ImportError):

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from ragcache.attend import ScoreMod
 from ragcache.encode import Encoder
-from ragcache.errors import InvalidArgument
+from ragcache.errors import InvalidArgument, UntunedReader, finetune
 from ragcache.layout import Layout, Retrieved
+from ragcache.model.tuning import Tuning
 from ragcache.schedule import Flat, Schedule
 from ragcache.select import Selector
 from ragcache.select.auxiliary import with_auxiliary
@@ -45,6 +46,8 @@ class Method:
         What the row is for, and what it is not for.
     tuned : tuple of str
         Fields, as paths, whose defaults are ours in a row that has a paper.
+    finetuned : str or None
+        Recipe of `ragcache finetune` by which the model must have been tuned; None where any model will do.
 
     Raises
     ------
@@ -65,6 +68,8 @@ class Method:
     when: str = field(default="", repr=False)
     when_not: str = field(default="", repr=False)
     tuned: tuple[str, ...] = field(default=(), repr=False)
+    # Nor does what it asks of a model change what that model answers.
+    finetuned: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         stored = self.encode.extras if self.encode else ()
@@ -103,6 +108,34 @@ class Method:
         chosen = budget >= 1 or (self.select is not None and self.select.query_agnostic)
         return budget > 0 and chosen and self.attend is None and self.schedule.precomputable
 
+    def suits(self, tuning: Tuning | None) -> bool:
+        """Whether the row takes a model that was tuned so, or not at all."""
+        return self.finetuned is None or (tuning is not None and tuning.recipe == self.finetuned)
+
+    def check_tuning(self, tuning: Tuning | None, model: str) -> None:
+        """Refuse a model that was not tuned as the row takes it.
+
+        Parameters
+        ----------
+        tuning : Tuning or None
+            How the model was tuned, if it was.
+        model : str
+            What the message calls it.
+
+        Raises
+        ------
+        UntunedReader
+            If the row takes another recipe; one that takes none takes any model.
+        """
+        if self.finetuned is None or self.suits(tuning):
+            return
+        how = f"tuned by the recipe {tuning.recipe!r}" if tuning else "not tuned by any recipe"
+        raise UntunedReader(
+            f"method {self.name!r} takes a model tuned by the recipe {self.finetuned!r}, and {model} was {how}; tune "
+            f"one with `{finetune(self.finetuned)}` and name its folder with --adapter, or take another --method, "
+            "such as auto"
+        )
+
     def with_auxiliary(self, model: "str | Reader") -> "Method":
         """The same row with another auxiliary model: "smollm2", a hub id, a folder, or a reader.
 
@@ -128,6 +161,7 @@ class Method:
             **{axis: choice(getattr(self, axis)) for axis in AXES},
             "recompute": self.recompute,
             "needs": list(self.needs),
+            "finetuned": self.finetuned,
         }
 
 

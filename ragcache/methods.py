@@ -12,7 +12,7 @@ from importlib.metadata import entry_points
 from ragcache.attend import Scaled, TopChunks
 from ragcache.encode import Activations, Alone, Fused, Harvested, InDocument, InPlace, Prefixed, PrefixTree, Sink
 from ragcache.errors import UnknownMethod
-from ragcache.layout import BestLast, LongestPath, Overlapped
+from ragcache.layout import BestLast, Linked, LongestPath, Overlapped
 from ragcache.method import Method
 from ragcache.schedule import BehindDocument, CacheFix, ProgressivePruning, Reselect
 from ragcache.select import (
@@ -239,6 +239,52 @@ _ROWS = (
         when="the same chunks are retrieved again and again, in like company, and ingestion may cost nothing",
         when_not="questions rarely share chunks: a first prompt is a full prefill, and is read once more to be kept",
         tuned=("recompute",),
+    ),
+    Method(
+        "turborag",
+        Alone(),
+        _EVERY_LAYER,
+        0.0,
+        paper="2410.07590",
+        about="chunks alone, read by a model tuned to read them so; nothing recomputed unless a share is asked for",
+        when="the model is yours to tune, and nothing may be computed beyond the question",
+        when_not="weights must stay as they are, or little can be tuned on: untuned, it is naive",
+        finetuned="turborag",
+    ),
+    Method(
+        "turborag-composite",
+        Alone(),
+        _EVERY_LAYER,
+        0.0,
+        layout=Overlapped(),
+        paper="2410.07590",
+        about="every chunk begins where the first one does: the other positions of turborag",
+        when="to compare with turborag, or where many chunks would take more positions than the model has",
+        when_not="the order of chunks matters; the paper prefers turborag's reordered positions",
+        finetuned="turborag-composite",
+    ),
+    Method(
+        "block-attention",
+        Alone(),
+        _EVERY_LAYER,
+        0.0,
+        paper="2409.15355",
+        about="chunks alone, read by a model that was tuned under full attention and without in turn",
+        when="the same tuned model is to answer in full too",
+        when_not="weights must stay as they are, or little can be tuned on: untuned, it is naive",
+        finetuned="block-attention",
+    ),
+    Method(
+        "kvlink",
+        Alone(),
+        _EVERY_LAYER,
+        0.0,
+        layout=Linked(),
+        paper="2502.16002",
+        about="chunks alone, with link tokens behind each that the model was tuned with",
+        when="the model is yours to tune, and what chunks say together matters",
+        when_not="prompts have more chunks than the model was tuned with",
+        finetuned="kvlink",
     ),
     Method(
         "psr-fused",

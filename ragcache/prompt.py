@@ -33,12 +33,15 @@ class Segment:
     text : str
         What the tokens were made from.
     chunk : str or None
-        The chunk's id; None for fresh text.
+        The chunk's id; None for what is fresh.
+    link : bool
+        Whether these are link tokens: no text, but embeddings that the model was tuned with.
     """
 
     token_ids: tuple[int, ...]
     text: str = ""
     chunk: str | None = None
+    link: bool = False
 
     def __len__(self) -> int:
         return len(self.token_ids)
@@ -69,6 +72,11 @@ class Prompt:
     def token_ids(self) -> tuple[int, ...]:
         """All tokens, in slot order."""
         return tuple(chain.from_iterable(segment.token_ids for segment in self.segments))
+
+    @property
+    def text_ids(self) -> list[int]:
+        """The tokens that stand for text: all but link tokens."""
+        return [token for segment in self.segments if not segment.link for token in segment.token_ids]
 
     @cached_property
     def slots(self) -> tuple[int, ...]:

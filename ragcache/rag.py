@@ -147,14 +147,15 @@ class RagCache:
             If a package is not installed that the model or the embedder needs.
         UnsupportedModel
             If the model's KV cannot be moved.
-        UnusableAdapter
-            If the adapter is damaged, no plain LoRA, or of another model.
+        UnusableAdapter, UntunedReader
+            If the adapter is damaged, no plain LoRA, or of another model, or tuned otherwise than the method takes it.
         """
         how = resolve(
             path, model=given_reader(model, tokenizer), adapter=adapter, method=method, embedder=embedder,
             dtype=dtype, device=device, system=system, splitter=splitter, retriever=retriever, reranker=reranker,
             create=create,
         )  # fmt: skip
+        how.check_tuning(how.method)
         reader = how.load_reader()
         index = Index(how.path, reader, system=system, second_sight_bytes=second_sight_bytes)
         settings = how.settings(reader.name, reader.adapter)
@@ -477,13 +478,16 @@ class RagCache:
 
     def _encoders(self, names: Sequence[AnyMethod] | None) -> list[Encoder]:
         rows = [methods.find_method(name) for name in names or [self.method]]
+        for row in rows:
+            row.check_tuning(self.reader.tuning, self.reader.label)
         return [row.encode for row in rows if row.encode is not None]
 
     def _fused(self, names: Sequence[AnyMethod] | None) -> list[Encoder]:
         """Encoders of these rows, or of the index's own and all whose KV it holds, that fuse a chunk with others."""
-        rows = names or (self.method, *methods.list_methods())
-        made = {*self.index.catalog.recipes(), *(one.recipe for one in self._encoders(names))}
-        return [one for one in self._encoders(rows) if one.base_encoding is not None and one.recipe in made]
+        own = self._encoders(names)
+        every = own if names else [*own, *(row.encode for row in methods.list_methods().values() if row.encode)]
+        made = {*self.index.catalog.recipes(), *(one.recipe for one in own)}
+        return [one for one in every if one.base_encoding is not None and one.recipe in made]
 
     def _ingestion(
         self, progress: Progress | None = None, chunk_tokens: int | None = None, titles: str | None = None

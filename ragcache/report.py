@@ -49,7 +49,7 @@ class ChunkReport:
 
 @dataclass(frozen=True)
 class Tokens:
-    """Token counts of one prompt: `context` and `question` make up the prompt."""
+    """Token counts of one prompt: `context`, its chunks, and `question`, all else, make up the prompt."""
 
     context: int
     question: int
@@ -138,9 +138,10 @@ class CacheReport:
         Token counts.
     charged : float
         Token-layers of selectable context tokens computed fresh for this answer, every pass included and each counted
-        once, over (selectable tokens x layers).
+        once, over (selectable tokens x layers). Link tokens count as computed, not as selectable.
     charged_flops : float
-        FLOPs of everything before the first token over those of a full prefill of the same prompt.
+        FLOPs of everything before the first token over those of a full prefill of the same prompt, which needs no link
+        tokens.
     ms : Timings
         Milliseconds per stage.
     notes : tuple of str

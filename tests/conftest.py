@@ -11,6 +11,7 @@ os.environ["RAGCACHE_CALIBRATE"] = "0"  # or answers would depend on how fast th
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 import torch
@@ -20,7 +21,9 @@ from transformers import PreTrainedTokenizerFast
 from ragcache.engine.engine import Engine
 from ragcache.engine.stream import Stream
 from ragcache.index.index import Index
+from ragcache.model.links import LinkTokens
 from ragcache.model.reader import Reader
+from ragcache.model.tuning import Tuning
 
 CHAT = (
     "{{ bos_token }}{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}"
@@ -138,8 +141,19 @@ def byte_tokenizer(chat_template: str | None = CHAT) -> PreTrainedTokenizerFast:
 
 
 def tiny_reader(name: str = "llama", **changes: Any) -> Reader:
-    """A reader over a tiny random model."""
-    return Reader(tiny_model(name, **changes), byte_tokenizer(), name=f"tiny-{name}")
+    """A reader over a tiny random model, which passes for tuned by whatever recipe a row takes."""
+    return tune(Reader(tiny_model(name, **changes), byte_tokenizer(), name=f"tiny-{name}"))
+
+
+def tune(reader: Reader, recipe: str = ANY, *, links: int = 2, documents: int = 16) -> Reader:
+    """The reader with a record of having been tuned, and random link tokens."""
+    attention, positions = "independent", "composite" if recipe == "turborag-composite" else "reordered"
+    reader.tuning = Tuning(recipe, attention, positions, links, documents if links else 0, "base", 1)
+    table = reader.model.get_input_embeddings().weight
+    made = torch.Generator().manual_seed(5)
+    embeddings = torch.randn(documents, links, table.shape[1], generator=made) * 0.12
+    reader.links = LinkTokens(embeddings.to(table), len(table)) if links else None
+    return reader
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -23,6 +23,7 @@ from ragcache.index.chunks import Chunk
 from ragcache.index.index import Index
 from ragcache.method import Method
 from ragcache.model.decode import Sampling
+from ragcache.model.reader import Reader
 from ragcache.prompt import Prompt
 from ragcache.schedule import BehindDocument
 from ragcache.store import LocalStore
@@ -176,6 +177,16 @@ def positions(prompt: Prompt) -> list[int]:
 
 
 @torch.no_grad()
+def embedded(reader: Reader, token_ids: Sequence[int]) -> Tensor:
+    """(tokens, width): the model's own embeddings, followed by those of link tokens."""
+    own = reader.model.get_input_embeddings()
+    links = reader.links.embeddings.flatten(0, 1) if reader.links else torch.empty(0, own.weight.shape[1])
+    words = own(torch.tensor([token if token < len(own.weight) else 0 for token in token_ids]))
+    pairs = zip(token_ids, words, strict=True)
+    return torch.stack([row if token < len(own.weight) else links[token - len(own.weight)] for token, row in pairs])
+
+
+@torch.no_grad()
 def stock(stage: RowStage, prompt: Prompt, answered: Sequence[int] = ()) -> Tensor:
     """Logits behind a prompt and what was answered so far, (vocabulary,): one forward, no cache, masks by slot.
 
@@ -185,7 +196,7 @@ def stock(stage: RowStage, prompt: Prompt, answered: Sequence[int] = ()) -> Tens
     at += range(at[-1] + 1, at[-1] + 1 + len(answered))
     slots = torch.arange(len(at))
     output = reader.model(
-        input_ids=torch.tensor([[*prompt.token_ids, *answered]]), position_ids=torch.tensor([at]),
+        inputs_embeds=embedded(reader, [*prompt.token_ids, *answered])[None], position_ids=torch.tensor([at]),
         attention_mask=_masks(reader, slots, slots), use_cache=False,
     )  # fmt: skip
     logits: Tensor = output.logits[0, -1].float()

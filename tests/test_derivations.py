@@ -118,10 +118,17 @@ AXES_OF: dict[str, tuple[float | None, dict[str, str | None]]] = {
             "layout": "LongestPath(reorder=False)",
         },
     ),
+    "turborag": (0.0, {"encode": "Alone()", "select": EVERY}),
+    "turborag-composite": (0.0, {"encode": "Alone()", "select": EVERY, "layout": "Overlapped()"}),
+    "block-attention": (0.0, {"encode": "Alone()", "select": EVERY}),
+    "kvlink": (0.0, {"encode": "Alone()", "select": EVERY, "layout": "Linked()"}),
 }
 #: What they load is kept from earlier prompts, so their derivations stand beside those (`test_harvested.py` and
 #: `test_prefix_tree.py` in tests/encode).
 KEPT_FROM_PROMPTS = ("cachecraft", "ragcache")
+#: They take a model that was tuned for them, whose adapter and link tokens are files: see `test_tuned_rows.py`.
+TUNED = {"turborag": "turborag", "turborag-composite": "turborag-composite", "block-attention": "block-attention",
+         "kvlink": "kvlink"}  # fmt: skip
 
 Make = Callable[[Corpus, int], Made]
 Scores = Callable[[Stitched], Tensor]
@@ -222,7 +229,11 @@ def test_a_row_is_set_as_its_paper_has_it(row: Method) -> None:
 
 def test_every_row_has_a_derivation_here() -> None:
     tested = [name.removeprefix("test_row_").replace("_", "-") for name in globals() if name.startswith("test_row_")]
-    assert sorted((*tested, *KEPT_FROM_PROMPTS)) == sorted(AXES_OF) == sorted(METHODS)
+    assert sorted((*tested, *KEPT_FROM_PROMPTS, *TUNED)) == sorted(AXES_OF) == sorted(METHODS)
+
+
+def test_a_row_takes_the_model_that_its_paper_tunes_and_no_other_row_takes_one() -> None:
+    assert {name: row.finetuned for name, row in METHODS.items() if row.finetuned} == TUNED
 
 
 def test_row_full(stage: Stage) -> None:

@@ -1,6 +1,6 @@
 """Who answers one's own questions, who cannot and what would let them, and what the answers advise."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from ragcache.errors import ingest
 from ragcache.index.settings import lacks_encoding
 from ragcache.method import Method
 from ragcache.rag import RagCache
-from ragcache_bench.contenders import Contender, contenders
+from ragcache_bench.contenders import Contender, contenders, untuned
 from ragcache_bench.lending import lendable
 from ragcache_bench.recommend import SAFE, Recommendation, recommend
 from ragcache_bench.table import Row
@@ -43,17 +43,21 @@ class LineUp:
         What is made for the run alone, since the index lacks it.
     left_out : tuple of Lacking
         Rows that do not take part, since the index lacks what they load.
+    untuned : mapping of str to str
+        Rows that do not take part since the model was not tuned for them, each with the reason.
     """
 
     field: tuple[Contender, ...]
     made: tuple[Lacking, ...]
     left_out: tuple[Lacking, ...]
+    untuned: Mapping[str, str]
 
     def about(self) -> dict[str, Any]:
         """For a result's meta."""
         return {
             "made_for_this_run": [one.as_dict() for one in self.made],
             "left_out": [one.as_dict() for one in self.left_out],
+            "untuned": dict(self.untuned),
         }
 
     def notes(self) -> list[str]:
@@ -69,7 +73,7 @@ class LineUp:
             f"`{one.command}`{or_named if one.encoding in here else ''}"
             for one in self.left_out
         ]
-        return made + left
+        return [*made, *left, *(f"left out: {reason}" for reason in self.untuned.values())]
 
     def advise(self, table: Sequence[Row], safe: float = SAFE) -> Recommendation:
         """What a table of these contenders' answers says to do."""
@@ -105,7 +109,9 @@ def line_up(
         If a name is no row, or a budget no share.
     """
     own, held = rag.engine.method, set(rag.index.catalog.recipes())
-    rows = {row.name: row for row in [methods.find_method("full"), own, *map(methods.find_method, [*CONTROLS, *names])]}
+    every = [methods.find_method("full"), own, *map(methods.find_method, [*CONTROLS, *names])]
+    refused = untuned(every, rag.reader)
+    rows = {row.name: row for row in every if row.name not in refused}
     given = {methods.find_method(name).name for name in names}
     lacking = [row for row in rows.values() if lacks_encoding(held, row)]
     wanted = {*CONTROLS, *(given if named else ())}
@@ -116,7 +122,7 @@ def line_up(
     several = contenders(tested, sorted({0.0, *budgets}), seeds, controls=())
     field = [*first, *(who for who in several if who not in first)]
     path = rag.index.path
-    return LineUp(tuple(_distinct(field)), _grouped(made, path), _grouped(left_out, path))
+    return LineUp(tuple(_distinct(field)), _grouped(made, path), _grouped(left_out, path), refused)
 
 
 def _distinct(field: Sequence[Contender]) -> Iterable[Contender]:

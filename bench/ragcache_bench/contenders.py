@@ -5,7 +5,10 @@ from dataclasses import dataclass, replace
 
 from ragcache import methods
 from ragcache.encode import Alone
+from ragcache.errors import UntunedReader
 from ragcache.method import Method
+from ragcache.model.reader import Reader
+from ragcache.model.tuning import Tuning
 from ragcache.select import FirstTokens, RandomTokens
 from ragcache_bench.references import EVIDENCE, TRUE_DEVIATION, Told
 from ragcache_bench.tasks import Example
@@ -107,10 +110,21 @@ def with_defaults(field: Iterable[Contender]) -> list[Contender]:
     return found
 
 
-def left_out(field: Iterable[Contender]) -> list[str]:
-    """Rows of the method table that do not take part."""
+def left_out(field: Iterable[Contender], tuning: Tuning | None = None) -> list[str]:
+    """Rows of the method table that do not take part, though a model that was tuned so could answer by them."""
     there = {who.name for who in field}
-    return [name for name in methods.METHODS if name not in there]
+    return [name for name, row in methods.METHODS.items() if name not in there and row.suits(tuning)]
+
+
+def untuned(rows: Iterable[Method], reader: Reader) -> dict[str, str]:
+    """Rows by which a reader cannot answer, as it was tuned or was not, each with the reason."""
+    reasons: dict[str, str] = {}
+    for row in rows:
+        try:
+            row.check_tuning(reader.tuning, reader.name)
+        except UntunedReader as error:
+            reasons[row.name] = str(error)
+    return reasons
 
 
 def in_turn(field: Sequence[Contender], number: int) -> list[Contender]:

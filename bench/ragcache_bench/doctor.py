@@ -163,7 +163,7 @@ def check_full_recompute(reader: Reader) -> FullRecompute:
 
 
 def ladder(reader: Reader) -> list[Rung]:
-    """The default first, then from no reuse to raw KV to fused KV, over two small documents."""
+    """The default first, then from no reuse to raw KV to fused KV, over two documents; rows of its tuning last."""
     default = methods.find_method(methods.DEFAULT_METHOD)
     ways: dict[str, tuple[str, float | None]] = {
         f"the default, {default.name}": (default.name, None),
@@ -172,8 +172,13 @@ def ladder(reader: Reader) -> list[Rung]:
         "fused KV": ("fusionrag", 0.0),
         f"fused KV, {_RECOMPUTE:.0%} recomputed": ("fusionrag", _RECOMPUTE),
     }
+    tuned_for = [row for row in methods.list_methods().values() if row.finetuned and row.suits(reader.tuning)]
+    ways |= {f"as it was tuned, {row.name}": (row.name, None) for row in tuned_for}
     seen: dict[str, list[tuple[float, bool]]] = {name: [] for name in ways}
-    with _small_index(reader, [Alone(), Fused(), *filter(None, [default.encode])]) as (engine, chunks):
+    with _small_index(reader, [Alone(), Fused(), *(row.encode for row in (default, *tuned_for) if row.encode)]) as (
+        engine,
+        chunks,
+    ):
         for question, read in _QUESTIONS:
             context = [chunks[number] for number in read]
             ids = engine.prefill(question, context, method="naive").prompt.token_ids

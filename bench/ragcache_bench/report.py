@@ -36,9 +36,12 @@ def meta(*, device: torch.device, **given: Any) -> dict[str, Any]:
 
 def about_reader(reader: Reader) -> dict[str, Any]:
     """Who answered, for `meta`."""
+    adapter = {"adapter": Path(reader.adapter).name} if reader.adapter else {}
     return {
         "device": reader.device,
         "reader": reader.name,
+        **adapter,
+        **({"finetuned": reader.tuning.recipe} if reader.tuning else {}),
         "fingerprint": reader.fingerprint,
         "dtype": str(reader.model.dtype).removeprefix("torch."),
         "parameters": sum(p.numel() for p in reader.model.parameters()),

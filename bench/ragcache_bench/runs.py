@@ -94,7 +94,7 @@ class Bench:
     def _plan(self, examples: Sequence[Example], field: Sequence[Contender], company: Kind) -> list[Asked]:
         """Who answers which question under which key."""
         pool = digest(*(text for example in examples for text in example.chunks))
-        about = (self.reader.fingerprint, self.embedder.name, company, pool, repr(self.sampling))
+        about = (self.reader.identity, self.embedder.name, company, pool, repr(self.sampling))
         plan = []
         for number, example in enumerate(examples):
             asked = digest(*about, repr(example))

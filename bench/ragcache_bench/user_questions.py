@@ -143,7 +143,7 @@ def _chunks(rag: RagCache, question: OwnQuestion, top_k: int) -> list[Chunk]:
 
 def _key(rag: RagCache, example: Example, chunks: Sequence[Chunk], who: Contender, sampling: Sampling) -> str:
     """The stored KV is part of it: ingested anew, a chunk may have other neighbours."""
-    return digest(rag.reader.fingerprint, *_kv(rag, chunks, who.method), repr(example), repr(who), repr(sampling))
+    return digest(rag.reader.identity, *_kv(rag, chunks, who.method), repr(example), repr(who), repr(sampling))
 
 
 def _kv(rag: RagCache, chunks: Sequence[Chunk], row: Method) -> Iterator[str]:

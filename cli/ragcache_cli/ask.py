@@ -65,6 +65,7 @@ def ask(
     sampling = None if max_new_tokens is None else Sampling(max_new_tokens=max_new_tokens)
     with open_index(
         index,
+        asked=row,
         model=model,
         adapter=adapter,
         embedder=embedder,

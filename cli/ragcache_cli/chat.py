@@ -68,6 +68,7 @@ def chat(
         _ended(),
         open_index(
             index,
+            asked=row,
             model=model,
             adapter=adapter,
             embedder=embedder,

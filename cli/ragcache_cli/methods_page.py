@@ -47,6 +47,8 @@ def _table(rows: Sequence[Method]) -> str:
 
 def _row(row: Method) -> str:
     lines = [f"## {row.name}\n", f"{_sentence(row.about)}{f' Paper: arXiv {_paper(row)}.' if row.paper else ''}\n"]
+    if row.finetuned:
+        lines.append(f"- **Model**: tuned by `ragcache finetune --recipe {row.finetuned}`.")
     lines += [f"- **Stored**: {_stored(row)}", f"- **Computed**: {_computed(row)}"]
     for axis, name in (("schedule", "Schedule"), ("attend", "Attention"), ("layout", "Layout")):
         choice = getattr(row, axis, None)

@@ -11,11 +11,12 @@ if TYPE_CHECKING:
     from ragcache.rag import RagCache
 
 
-def open_index(index: Path, *, create: bool = False, **how: Any) -> "RagCache":
-    """The index; `model`, `adapter`, `embedder`, `dtype`, `device` and `method` are as in `RagCache.open`."""
+def open_index(index: Path, *, create: bool = False, asked: "str | Method | None" = None, **how: Any) -> "RagCache":
+    """The index, to answer by the method that is `asked` for, if any; the rest is as in `RagCache.open`."""
     from ragcache.index.opening import resolve
 
-    resolve(index, create=create, **how)  # refuses in a moment what opening would in many
+    found = resolve(index, create=create, **how)  # refuses in a moment what opening would in many
+    found.check_tuning(asked or found.method)
     with lean_start(), without_loading_bars():
         from ragcache.rag import RagCache
 

@@ -92,6 +92,10 @@ class _Look:
             ids = [segment.chunk or "" for segment in chunks]
             return find_longest_path(ids, start, lambda chunk: catalog.encodings(chunk, recipe))
 
+    def link_tokens(self, place: int) -> Segment:
+        links = self.index.reader.links
+        return Segment(links.ids(place) if links else (), link=True)
+
     def _encoder(self) -> Encoder:
         row = self.request.method
         if row.encode is None:

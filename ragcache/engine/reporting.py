@@ -28,7 +28,7 @@ def build_report(plan: Plan, recomputed: Tensor, p: PrefillContext | None = None
     selectable = sum(chunk.tokens for chunk in chunks if chunk.cache == "hit" or chunk.id in loader.computed)
     if p is not None:
         request.clock.ms.auxiliary = p.auxiliary_ms
-    full = counter.dims.forward(torch.arange(len(plan.prompt)), layers, logits=True)
+    full = counter.dims.forward(torch.arange(len(plan.prompt.text_ids)), layers, logits=True)
     return CacheReport(
         method=request.method.name,
         recompute=None if request.method.recompute is None else request.ratio,

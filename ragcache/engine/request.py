@@ -204,6 +204,7 @@ class RequestBuilder:
         self, question: str, chunks: Sequence[Chunk], frame: Template | ParsedPrompt, options: RequestOptions
     ) -> Request:
         row, notes = self._choose(options, chunks)
+        row.check_tuning(self._index.reader.tuning, self._index.reader.label)
         ratio = row.budget(options.recompute)
         if options.check and any(chunk.source for chunk in chunks):  # of others there is no KV anyway
             self.check_encoding(row)

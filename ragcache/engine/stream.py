@@ -53,7 +53,7 @@ class Stream:
         reader, ready, sampling = self._reader, self._prefilled, self.sampling
         said, logits = self._verify_drafts()
         rest = replace(sampling, max_new_tokens=sampling.max_new_tokens - len(said))
-        tokens = decode(ready.step, logits, [*ready.prompt.token_ids, *said], rest, reader.stop_ids)
+        tokens = decode(ready.step, logits, [*ready.prompt.text_ids, *said], rest, reader.stop_ids)
         for piece in pieces(itertools.chain(said, tokens), reader.tokenizer, sampling.stop, self._ids):
             self._text.append(piece)
             yield piece

@@ -25,6 +25,7 @@ from ragcache.model.checkpoint import (
     check_model,
     default_model,
 )
+from ragcache.model.tuning import read_tuning
 from ragcache.prompt import check_question as check_blank
 from ragcache.retrieve import (
     DEFAULT_EMBEDDER,
@@ -105,6 +106,19 @@ class Opening:
             return self.model
         reuse = self.method.encode is not None
         return load_reader(self.model, dtype=self.dtype, device=self.device, reuse=reuse, adapter=self.adapter)
+
+    def check_tuning(self, method: str | Method) -> None:
+        """Refuse a method for which the model was not tuned, before anything heavy is loaded.
+
+        Raises
+        ------
+        UntunedReader
+            As `Method.check_tuning`.
+        """
+        tuning = read_tuning(self.adapter or self.model) if isinstance(self.model, str) else self.model.tuning
+        name = self.model if isinstance(self.model, str) else self.model.name
+        label = f"{name} with the adapter {self.adapter}" if self.adapter else name
+        find_method(method).check_tuning(tuning, label)
 
     def load_embedder(self) -> AnyEmbedder:
         """What makes vectors."""

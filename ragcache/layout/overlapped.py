@@ -11,6 +11,10 @@ from ragcache.prompt import Frame, Prompt, Segment
 class Overlapped(Layout):
     """APE's shared position range (2502.05431): chunks begin at |prefix|, the question behind the longest of them.
 
+    TurboRAG's composite positions (2410.07590) are the same: every cache keeps the positions of a chunk that is read
+    alone, so all begin at one place. The reading taken of it: that place is where the first chunk begins, behind the
+    system prefix, and what follows the chunks begins behind the longest, not behind the sum of all.
+
     Chunks encoded behind the system prefix then stand where they were made and are not rotated, and a long context
     takes few positions. Which chunk came first can no longer be told: not for notes whose order matters.
     """

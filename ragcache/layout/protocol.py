@@ -16,6 +16,9 @@ class Look(Protocol):
     def find_path(self, chunks: Sequence[Segment]) -> Sequence[str]:
         """Ids of some of these chunks in the order of the longest prefix that the store has exact KV of."""
 
+    def link_tokens(self, place: int) -> Segment:
+        """The link tokens behind the prompt's chunk at `place`, from 0; empty where the model was tuned with none."""
+
 
 class Layout(Protocol):
     """Arranges system prefix, chunks and question into a prompt.

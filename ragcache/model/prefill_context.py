@@ -56,10 +56,12 @@ class PrefillContext:
         (slots,) bool: no KV was placed.
     selectable : Tensor
         (slots,) bool: placed and inexact.
+    chargeable : Tensor
+        (slots,) bool: selectable, or a link token, which full prefill would not compute.
     stale : Tensor
         (layers, slots) bool: selectable, and not computed anew in that layer.
     charged : Tensor
-        (layers, slots) bool: selectable, and computed anew in that layer, which is charged once however often a
+        (layers, slots) bool: chargeable, and computed anew in that layer, which is charged once however often a
         method's passes do it. The opposite of `stale` for selectable slots, on the host, so that an accelerator need
         not be waited for.
     recomputed : Tensor
@@ -83,6 +85,7 @@ class PrefillContext:
     positions: Tensor = field(init=False)
     fresh: Tensor = field(init=False)
     selectable: Tensor = field(init=False)
+    chargeable: Tensor = field(init=False)
     stale: Tensor = field(init=False)
     charged: Tensor = field(init=False)
     recomputed: Tensor = field(init=False)
@@ -101,6 +104,9 @@ class PrefillContext:
         for index in self.placed:
             self.fresh[self.span(index)] = False
             self.selectable[self.span(index)] = index not in self.exact
+        self.chargeable = self.selectable.clone()
+        for index, segment in enumerate(prompt.segments):
+            self.chargeable[self.span(index)] |= segment.link
         self.recomputed = torch.zeros_like(self.selectable)
         self.stale = self.selectable.to(device).repeat(self.reader.layers, 1)
         self.charged = torch.zeros(self.reader.layers, len(prompt), dtype=torch.bool)
@@ -213,11 +219,11 @@ class PrefillContext:
         return self.reader.logits(tokens, Positions(self.positions[-1] + 1 + ahead), self.buffer, plan, every=True)
 
     def _charge(self, layer: int, rows: Slots) -> None:
-        """Enter rows of a layer: FLOPs of all of them, and the selectable ones that it is computed for the first time.
+        """Enter rows of a layer: FLOPs of all of them, and the chargeable ones that it is computed for the first time.
 
         A selector that has left a layer's fresh K and V for every token has paid for those that are recomputed too.
         """
-        new = self.selectable[rows] & ~self.charged[layer, rows]
+        new = self.chargeable[rows] & ~self.charged[layer, rows]
         self.charged[layer, rows] |= new
         self.flop_counter.charge(rows, 1, selectable=int(new.sum()))
 

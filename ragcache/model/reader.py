@@ -21,11 +21,13 @@ from ragcache.model.chunked_mlp import chunked_mlp
 from ragcache.model.cost import ModelDims
 from ragcache.model.fingerprint import fingerprint, weights_in_memory, weights_of_files
 from ragcache.model.layer_hooks import checked_layers, layer_hooks
+from ragcache.model.links import LinkTokens, load_links
 from ragcache.model.lock import FairLock
 from ragcache.model.packing import pack_sequences
 from ragcache.model.plan import HIDDEN, ForwardPlan, Positions, Slots, StopForward
 from ragcache.model.pretrained import load_pretrained
 from ragcache.model.rope import KeyRotator, RopeLayout
+from ragcache.model.tuning import Tuning, read_tuning
 
 _Answer = TypeVar("_Answer")
 _ROTATED = 4096  # slots whose keys turn together: bounds their fp32 copies
@@ -51,6 +53,10 @@ class Reader:
         Where the model computes.
     adapter : str
         Folder of the adapter that `load` merged into the weights; empty where there is none.
+    tuning : Tuning or None
+        How the model was tuned to read from chunk KV, if it was.
+    links : LinkTokens or None
+        The link tokens that it was tuned with.
     layers : int
         Decoder layers.
     rotator : KeyRotator
@@ -68,6 +74,8 @@ class Reader:
 
     refused = ""
     adapter = ""
+    tuning: Tuning | None = None
+    links: LinkTokens | None = None
 
     def __init__(self, model: Any, tokenizer: Any, *, name: str = "", weights: str | None = None) -> None:
         self.model = model.eval()
@@ -108,7 +116,8 @@ class Reader:
         revision : str, optional
             Hub revision.
         adapter : str or Path, optional
-            Folder of a LoRA adapter as PEFT writes it, merged into the weights (see `Adapter.merge_into`).
+            Folder of a LoRA adapter as PEFT writes it, merged into the weights (see `Adapter.merge_into`). What
+            `ragcache finetune` wrote beside it is taken up too, and so it is from a checkpoint's own folder.
 
         Raises
         ------
@@ -127,7 +136,21 @@ class Reader:
         weights = weights_of_files(folder) if folder.is_dir() else getattr(model.config, "_commit_hash", None)
         reader = cls(model, tokenizer, name=name, weights=_with_adapter(weights, added))
         reader.adapter = str(Path(adapter).absolute()) if adapter is not None else ""
+        reader.take_up_tuning(folder if adapter is None else adapter)
         return reader
+
+    def take_up_tuning(self, folder: str | Path) -> None:
+        """Take up what `ragcache finetune` wrote beside an adapter: how the model was tuned, and its link tokens.
+
+        `load` does so. Whoever has merged an adapter by other means, say by PEFT, calls it with the adapter's folder.
+
+        Raises
+        ------
+        UnusableAdapter
+            If the record is damaged, or the link tokens are, or they are those of another model.
+        """
+        self.tuning = read_tuning(folder)
+        self.links = load_links(folder, self.tuning, self.model) if self.tuning else None
 
     @property
     def label(self) -> str:
@@ -139,6 +162,11 @@ class Reader:
         """Digest over weights, config, tokenizer, dtype and rotary layout: a KV loads only for what made it."""
         weights = self._weights or self._weights_in_memory
         return fingerprint(self.model, self.tokenizer, self.rotator.layouts, weights)
+
+    @property
+    def identity(self) -> str:
+        """What decides an answer: the fingerprint, and link tokens, on which no chunk's KV depends."""
+        return f"{self.fingerprint}+{self.links.digest}" if self.links else self.fingerprint
 
     @cached_property
     def fingerprint_in_memory(self) -> str:
@@ -277,10 +305,9 @@ class Reader:
         from transformers import DynamicCache
 
         cache = DynamicCache() if cache is None else cache
-        ids = torch.tensor([list(token_ids)], device=self.device)  # (1, tokens)
         with self._lock, self._attention.use(attention or self.model.config._attn_implementation):
-            given = cache_argument(self.model, cache)
-            output = self.model(input_ids=ids, use_cache=True, logits_to_keep=1, **given)
+            given = self._tokens(token_ids) | cache_argument(self.model, cache)
+            output = self.model(use_cache=True, logits_to_keep=1, **given)
         return output.logits[0, -1].float(), cache
 
     def encode(self, token_ids: Sequence[int], left: Sequence[ChunkKV] = ()) -> ChunkKV:
@@ -359,9 +386,15 @@ class Reader:
         return torch.tensor(numbers, device=self.device)
 
     def _inputs(self, token_ids: Sequence[int], positions: Positions, buffer: Cache) -> dict[str, Any]:
-        ids = torch.tensor([list(token_ids)], device=self.device)  # (1, rows)
         given = cache_argument(self.model, buffer) | self._given
-        return {"input_ids": ids, "position_ids": positions[None], **given}
+        return {**self._tokens(token_ids), "position_ids": positions[None], **given}
+
+    def _tokens(self, token_ids: Sequence[int]) -> dict[str, Tensor]:
+        """Tokens as the model takes them: ids, or embeddings where link tokens are among them."""
+        ids = torch.tensor([list(token_ids)], device=self.device)  # (1, rows)
+        if self.links is None or max(token_ids, default=0) < self.links.first:
+            return {"input_ids": ids}
+        return {"inputs_embeds": self.links.embed(self.model.get_input_embeddings(), ids)}
 
     @contextmanager
     def _ready(self, buffer: KVBuffer, plan: ForwardPlan) -> Iterator[None]:

@@ -50,7 +50,7 @@ class Rendering:
             if all(map(self._reads, (*front, question))):
                 return replace(asked, positions=None), None
             own_template = front[:1] if front and front[0].text.endswith(BEFORE_CHUNKS) else ()
-            body = [self._segment(segment) for segment in front[len(own_template) :]]
+            body = [self._segment(segment) for segment in front[len(own_template) :] if not segment.link]
             words = question.text.removeprefix(BEFORE_QUESTION)
             prompt = Prompt((self._template.prefix, *body, *self._template.question(words)), question=len(body) + 1)
             return prompt, tuple(self._spans(prompt.segments[i]) for i in prompt.chunks())

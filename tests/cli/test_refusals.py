@@ -24,6 +24,8 @@ REFUSED = {
     "a method": (["ask", "Who?", "--index", "INDEX", "--method", "nonesuch"], "ragcache methods"),
     "a fixed cost": (["ask", "Who?", "--index", "INDEX", "--method", "naive", "--recompute", "0.5"], "fixed cost"),
     "no such KV": (["ask", "Who?", "--index", "INDEX", "--method", "link0"], "ragcache ingest --method link0"),
+    "a tuned row": (["ask", "Who?", "--index", "INDEX", "--method", "turborag"], "ragcache finetune --recipe turborag"),
+    "a tuned row to chat": (["chat", "--index", "INDEX", "--method", "kvlink"], "ragcache finetune --recipe kvlink"),
     "top-k": (["ask", "Who?", "--index", "INDEX", "--top-k", "0"], "at least one chunk"),
     "a blank question": (["ask", " ", "--index", "INDEX"], "the question is blank"),
     "no tokens": (["ask", "Who?", "--index", "INDEX", "--max-new-tokens", "0"], "at least 1"),

@@ -121,11 +121,13 @@ def test_charged_is_what_was_computed(
             made_now = chunk.cache == "miss" and not left_fresh
             if chunk.cache == "hit" or made_now:
                 reused |= set(range(prompt.slots[segment], prompt.slots[segment + 1]))
+        segments = zip(prompt.slots, prompt.segments, strict=False)
+        links = {slot for at, one in segments if one.link for slot in range(at, at + len(one))}
         missed = [chunk.tokens for chunk in report.chunks if chunk.cache == "miss"]
         answering = ready.context.buffer if ready.context else None
         # A token-layer is charged once: what a selector has computed of a layer serves, however often it comes again.
         afresh_at = {(made.layer, slot) for made in count.made if made.cache is answering for slot in made.slots}
-        again = sum(slot in reused for _, slot in afresh_at)
+        again = sum(slot in reused | links for _, slot in afresh_at)
         elsewhere = [
             len(made.slots) for made in count.made
             if reused and made.model.config == one.engine.reader.model.config and made.cache is not answering

@@ -22,6 +22,10 @@ def doctor(
     model: Annotated[
         str | None, typer.Option(metavar="NAME", help="Hub id or folder of a model, or smollm2; else the bundled one.")
     ] = None,
+    adapter: Annotated[
+        str | None,
+        typer.Option("--adapter", metavar="DIR", help="Folder of a LoRA adapter, as PEFT writes it, to merge into it."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Probe a model's rotary layout, check reuse against stock full prefill, and measure what reuse changes.
@@ -33,7 +37,7 @@ def doctor(
     from ragcache.model.checkpoint import default_model
     from ragcache.model.loading import load_reader
 
-    findings = _examined(load_reader(model or default_model()))
+    findings = _examined(load_reader(model or default_model(), adapter=adapter))
     if as_json:
         say_json(findings)
     else:
@@ -53,6 +57,8 @@ def _examined(reader: "Reader") -> dict[str, Any]:
     check, rungs = check_full_recompute(reader), ladder(reader)
     return {
         "model": reader.name,
+        "adapter": reader.adapter,
+        "tuning": asdict(reader.tuning) if reader.tuning else None,
         "architecture": type(reader.model).__name__,
         "dtype": str(reader.model.dtype).removeprefix("torch."),
         "dtype_slowdown": dtype_slowdown(reader),
@@ -75,6 +81,8 @@ def _show(found: dict[str, Any]) -> None:
             f"this processor multiplies {found['dtype']} {found['dtype_slowdown']:.1f} times more slowly than float32: "
             'RagCache.open(..., dtype="float32") reads prompts sooner, in a new index and for twice the memory'
         )
+    if found["tuning"]:
+        say(f"tuned by the recipe {found['tuning']['recipe']}: `ragcache methods` says which row reads as it was tuned")
     say(f"prompt and answer take at most {found['limit']:,} tokens")
     say(
         f"KV: {found['bytes_per_token']:,} bytes a token, {found['gigabytes_per_1000_pages']:,.1f} GB per 1,000 pages "

@@ -85,7 +85,8 @@ def inspect(
         raise InvalidArgument("name either a question in quotes or a --task, for example --task sections --number 3")
     report.check_plotting()
     row = find_method(method or _OF_TASKS) if method or task else None
-    named = [find_method(name) for name in (split(others) if others else list_methods())]
+    rows = split(others) if others else [row for row in list_methods().values() if row.finetuned is None]
+    named = [find_method(name) for name in rows]
     if row is not None:  # before minutes are spent on loading a model
         encoder_of(row)
         row.budget(recompute)

@@ -36,6 +36,10 @@ TopK = Annotated[int | None, typer.Option(min=1, metavar="N", help="Chunks to re
 Reader = Annotated[
     str | None, typer.Option("--model", metavar="NAME", help="Hub id or folder of the model; else the bundled reader.")
 ]
+Adapter = Annotated[
+    str | None,
+    typer.Option("--adapter", metavar="DIR", help="Folder of a LoRA adapter, as PEFT writes it, to merge into it."),
+]
 Dtype = Annotated[str, typer.Option(metavar="DTYPE", help="auto, float32, bfloat16 or float16.")]
 Tokens = Annotated[int, typer.Option("--max-new-tokens", min=1, metavar="N", help="Most tokens of an answer.")]
 Workers = Annotated[int, typer.Option(min=1, metavar="N", help="Processes that answer; each loads the model.")]
@@ -110,6 +114,7 @@ def bench(
     workers: int = 1,
     *,
     together: bool = False,
+    adapter: str | None = None,
 ) -> "Iterator[Bench]":
     """A reader to be asked, with its answers kept in `raw` and progress on stderr."""
     from functools import partial
@@ -121,7 +126,7 @@ def bench(
     from ragcache_bench.workers import Workers
 
     use_threads(threads)
-    load = partial(load_reader, model or BUNDLED, dtype=dtype)
+    load = partial(load_reader, model or BUNDLED, dtype=dtype, adapter=adapter)
     several = Workers(load, workers, threads or 1) if workers > 1 else None
     reader = load()
     with progress(fold=True) as shown:

@@ -41,6 +41,7 @@ class Setup:
     threads: int | None
     out: Path
     auxiliary: str | None = None
+    adapter: str | None = None
 
     def about(self) -> dict[str, Any]:
         """For a result's meta; KV is read from memory but for the first contender of each question."""
@@ -73,6 +74,7 @@ class QualitySettings:
         bool, typer.Option("--quick", help="A first look: 12 questions per task, one budget, fewer rows.")
     ] = False
     model: options.Reader = None
+    adapter: options.Adapter = None
     dtype: options.Dtype = "auto"
     top_k: options.TopK = None
     safe: Annotated[
@@ -104,6 +106,7 @@ class QualitySettings:
         setup = Setup(
             with_auxiliary(names, self.auxiliary), numbers(self.budgets, float), tuple(range(self.random_seeds)),
             self.n, self.model, self.dtype, self.max_new_tokens, self.threads, self.out, self.auxiliary,
+            self.adapter,
         )  # fmt: skip
         if not self.quick:
             return setup
@@ -115,7 +118,8 @@ def quality(settings: QualitySettings) -> None:
     """Answer questions with every method and budget; write table and picture.
 
     The controls full, naive, random and epic always take part, and so do the references evidence and true-deviation,
-    which know more than a method may. Where chunks have titles, full, naive and auto also answer with the title as each
+    which know more than a method may. Rows that take a tuned model take part where --adapter names one that was tuned
+    for them. Where chunks have titles, full, naive and auto also answer with the title as each
     chunk's first line (full+title, ...); any other row does if it is named so. A run that was interrupted resumes. With
     --workers each process has one thread, unless --threads says otherwise.
 
@@ -160,7 +164,7 @@ def on_tasks(
 ) -> None:
     """Run the tasks, and write what comes out; into the folder `kvpress` too, as kvpress keeps its results."""
     from ragcache_bench import report
-    from ragcache_bench.contenders import contenders, left_out, with_defaults
+    from ragcache_bench.contenders import contenders, left_out, untuned, with_defaults
     from ragcache_bench.kvpress import Asked, write_results
     from ragcache_bench.pareto import pooled, pools
     from ragcache_bench.table import Result, by_gap, tabulate
@@ -169,13 +173,15 @@ def on_tasks(
     report.check_plotting()
     field = with_defaults(contenders(setup.names, setup.budgets, setup.seeds))
     how = (setup.model, setup.dtype, setup.max_new_tokens, setup.threads, workers)
-    with bench(setup.out.with_suffix(".jsonl"), *how, together=together) as asked:
+    with bench(setup.out.with_suffix(".jsonl"), *how, together=together, adapter=setup.adapter) as asked:
+        refused = untuned((who.method for who in field), asked.reader)
+        field = [who for who in field if who.method.name not in refused]
         examples = {name: task.examples(setup.n, seed) for name, task in chosen.items()}
         records = asked.answers(examples, field)
         about = report.meta(
             **report.about_reader(asked.reader), **setup.about(), n=setup.n, seed=seed, workers=workers,
             together=together, tasks={name: repr(task) for name, task in chosen.items()},
-            absent=left_out(field),
+            absent=left_out(field, asked.reader.tuning), untuned=refused,
         )  # fmt: skip
     chance = {name: value for name, task in chosen.items() if (value := getattr(task, "chance", None)) is not None}
     rows, needs = tabulate(records, chance), {name: task.needs for name, task in chosen.items() if name in KNOWN}
@@ -209,7 +215,10 @@ def on_own(settings: QualitySettings, questions: Path) -> list[str]:
     asked = own.read(questions)
     use_threads(setup.threads)
     dtype = None if setup.dtype == "auto" else setup.dtype
-    with RagCache.open(index, model=setup.model, dtype=dtype, create=False) as rag, progress() as shown:
+    with (
+        RagCache.open(index, model=setup.model, adapter=setup.adapter, dtype=dtype, create=False) as rag,
+        progress() as shown,
+    ):
         those = line_up(
             rag, setup.names, setup.budgets, setup.seeds, named=settings.methods != METHODS and not settings.quick
         )

@@ -36,6 +36,7 @@ def sweep(
     seed: options.Seed = 0,
     random_seeds: options.RandomSeeds = 5,
     model: options.Reader = None,
+    adapter: options.Adapter = None,
     dtype: options.Dtype = "auto",
     max_new_tokens: options.Tokens = 40,
     workers: options.Workers = 1,
@@ -60,7 +61,16 @@ def sweep(
     if result is None:
         rows = split(names) if names else list(list_methods())
         setup = Setup(
-            rows, numbers(budgets, float), tuple(range(random_seeds)), n, model, dtype, max_new_tokens, threads, out
+            rows,
+            numbers(budgets, float),
+            tuple(range(random_seeds)),
+            n,
+            model,
+            dtype,
+            max_new_tokens,
+            threads,
+            out,
+            adapter=adapter,
         )
         on_tasks(setup, chosen_tasks(tasks, data or []), seed, workers)
     found = _pooled(report.read(result or out), verdicts)

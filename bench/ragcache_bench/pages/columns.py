@@ -89,6 +89,7 @@ def remarks(about: Mapping[str, Any]) -> list[str]:
     found = []
     if absent := about.get("absent"):
         found.append(f"Not in this table: {', '.join(absent)}; `--methods` adds them.")
+    found += [f"Left out: {reason}." for reason in about.get("untuned", {}).values()]
     for task, share in about.get("times_differ", {}).items():
         found.append(f"No times for {task}: rows that do the same work differed by {share:.0%}.")
     return found
