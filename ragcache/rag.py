@@ -27,8 +27,6 @@ from ragcache.index.opening import check_retrieval, given_reader, resolve
 from ragcache.index.search import Search
 from ragcache.index.settings import nothing_in, stats
 from ragcache.model import notice
-from ragcache.model.adapter_config import note_base
-from ragcache.model.checkpoint import SMOLLM2_TUNED
 from ragcache.model.cost import FlopCounter
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
@@ -173,14 +171,9 @@ class RagCache:
             retriever=how.retriever,
             reranker=how.reranker,
         )
-        if notice.is_test_model(reader):
-            rag.model_note = notice.TEST_MODEL
-            if model is None or isinstance(model, str):  # or the caller has loaded it, and knows
-                notice.warn_once()
-        elif model is None and not how.known and reader.name == SMOLLM2_TUNED:
-            rag.model_note = notice.SMALL_MODEL
-        if reader.adapter and not how.known:
-            rag.model_note = "; ".join(filter(None, [rag.model_note, note_base(reader.adapter, reader.name)]))
+        rag.model_note = notice.describe_model(reader, new=not how.known, by_default=model is None)
+        if notice.is_test_model(reader) and (model is None or isinstance(model, str)):
+            notice.warn_once()  # whoever has loaded it knows
         return rag
 
     def ingest(

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from functools import cache, lru_cache
 from typing import Any
 
+from ragcache.model.adapter_config import note_base
+from ragcache.model.checkpoint import SMOLLM2_TUNED
 from ragcache.model.loading import BUNDLED
 from ragcache.model.reader import Reader
 
@@ -29,6 +31,13 @@ _log = logging.getLogger(__name__)
 def is_test_model(reader: Reader) -> bool:
     """Whether a reader is the bundled one."""
     return reader.name == BUNDLED
+
+
+def describe_model(reader: Reader, *, new: bool, by_default: bool) -> str:
+    """What people should know of an index's model; more where the index is new, or nobody named the model."""
+    size = SMALL_MODEL if by_default and new and reader.name == SMOLLM2_TUNED else ""
+    base = note_base(reader.adapter, reader.name) if new and reader.adapter else ""
+    return "; ".join(filter(None, [TEST_MODEL if is_test_model(reader) else size, base]))
 
 
 @cache
