@@ -11,7 +11,9 @@ from ragcache_cli.terminal import duration, note, progress, say, say_json
 def finetune(
     recipe: Annotated[
         str,
-        typer.Option(metavar="NAME", help="turborag, turborag-composite, block-attention, kvlink, or full: the control."),
+        typer.Option(
+            metavar="NAME", help="turborag, turborag-composite, block-attention, kvlink, or full: the control."
+        ),
     ],
     model: Annotated[str, typer.Option(metavar="NAME", help="Hub id or folder of the model to train, or smollm2.")],
     data: Annotated[
@@ -21,30 +23,45 @@ def finetune(
             help='JSONL of {"question", "answers", "chunks"}; or an index, with --questions; or worlds: invented documents.',
         ),
     ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the adapter; a run that was stopped resumes there.")],
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder for the adapter; a run that was stopped resumes there.")
+    ],
     questions: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Questions with answers to an index, JSONL as `ragcache bench` reads it.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Questions with answers to an index, JSONL as `ragcache bench` reads it."),
     ] = None,
     validation: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="JSONL to examine by; without it some contexts of --data are held out.")
+        Path | None,
+        typer.Option(metavar="FILE", help="JSONL to examine by; without it some contexts of --data are held out."),
     ] = None,
-    links: Annotated[int | None, typer.Option(metavar="M", help="Link tokens a chunk, 0, 1 or 5, of the recipe kvlink.")] = None,
+    links: Annotated[
+        int | None, typer.Option(metavar="M", help="Link tokens a chunk, 0, 1 or 5, of the recipe kvlink.")
+    ] = None,
     steps: Annotated[int, typer.Option(metavar="N", help="Optimiser steps.")] = 300,
     batch: Annotated[int, typer.Option(metavar="N", help="Contexts a step.")] = 4,
     rate: Annotated[float, typer.Option(metavar="R", help="Learning rate at its height.")] = 5e-4,
     seed: Annotated[int, typer.Option(metavar="S", help="Of new weights and of the order of contexts.")] = 0,
     rank: Annotated[int, typer.Option(metavar="R", help="Of LoRA's matrices, on all linear layers.")] = 8,
-    full_weights: Annotated[bool, typer.Option("--full-weights", help="Train all weights instead: small models only.")] = False,
+    full_weights: Annotated[
+        bool, typer.Option("--full-weights", help="Train all weights instead: small models only.")
+    ] = False,
     dtype: Annotated[
-        str, typer.Option(metavar="NAME", help="auto, float32 or bfloat16; auto is what this processor multiplies faster.")
+        str,
+        typer.Option(metavar="NAME", help="auto, float32 or bfloat16; auto is what this processor multiplies faster."),
     ] = "auto",
     gradient_checkpointing: Annotated[
         bool, typer.Option("--gradient-checkpointing", help="Compute layers twice to hold the activations of one.")
     ] = False,
-    every: Annotated[int, typer.Option(metavar="N", help="Steps between checkpoints, each with a look at held-out questions.")] = 50,
+    every: Annotated[
+        int, typer.Option(metavar="N", help="Steps between checkpoints, each with a look at held-out questions.")
+    ] = 50,
     held_out: Annotated[int, typer.Option(metavar="N", help="Contexts to examine by, at most.")] = 12,
-    top_k: Annotated[int | None, typer.Option(min=1, metavar="N", help="Chunks to retrieve; else the index's own number.")] = None,
-    threads: Annotated[int | None, typer.Option(min=1, metavar="T", help="CPU threads; without it torch's own number.")] = None,
+    top_k: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Chunks to retrieve; else the index's own number.")
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, metavar="T", help="CPU threads; without it torch's own number.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Train a model to read chunks that were prefilled apart, by LoRA, and write an adapter with its card.

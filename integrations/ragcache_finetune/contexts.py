@@ -44,7 +44,9 @@ def read_contexts(file: Path) -> list[Context]:
     rows = [_row(file, number, line) for number, line in _lines(file)]
     contexts = [Context(chunks, tuple(asked for asked, _ in of)) for chunks, of in groupby(rows, lambda row: row[1])]
     if not contexts:
-        raise InvalidArgument(f"{file} is empty, so there is nothing to train on; write one question a line, as {_FORM}")
+        raise InvalidArgument(
+            f"{file} is empty, so there is nothing to train on; write one question a line, as {_FORM}"
+        )
     if all(len(context.chunks) == 1 for context in contexts):
         raise InvalidArgument(
             f"every line of {file} has one chunk, so there is no border between chunks to learn from; give each "

@@ -65,9 +65,11 @@ def retrieve(settings: Settings, note: Callable[[str], None]) -> list[Context]:
     asked = read(settings.questions)
     for one in asked:
         if not one.answers:
-            raise InvalidArgument(f"line {one.line} of {settings.questions} has no answer to learn; add its \"answers\"")
+            raise InvalidArgument(f'line {one.line} of {settings.questions} has no answer to learn; add its "answers"')
     with RagCache.open(settings.data, create=False) as rag:
-        found = [(one, tuple(chunk.text for chunk in rag.retrieve(one.question, top_k=settings.top_k))) for one in asked]
+        found = [
+            (one, tuple(chunk.text for chunk in rag.retrieve(one.question, top_k=settings.top_k))) for one in asked
+        ]
     kept = [
         Context(texts, (Asked(one.question, one.answers),))
         for one, texts in found

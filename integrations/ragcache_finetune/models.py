@@ -10,6 +10,7 @@ from ragcache.errors import InvalidArgument
 from ragcache.model.loading import SMOLLM2, load_reader
 from ragcache.model.reader import Reader
 
+from ragcache_finetune import attention
 from ragcache_finetune.links import NAME, add_links
 from ragcache_finetune.recipes import Recipe
 from ragcache_finetune.settings import Settings
@@ -36,7 +37,7 @@ def load_base(settings: Settings) -> Reader:
             "mask of chunks knows no windows; name a model without sliding windows with --model"
         )
     # With a mask and gradients, the fused kernels of a CPU fall back to something slower than plain products.
-    reader.model.set_attn_implementation("eager" if reader.device.type == "cpu" else "sdpa")
+    reader.model.set_attn_implementation(attention.NAME if reader.device.type == "cpu" else "sdpa")
     reader.model.config.use_cache = False
     return reader
 

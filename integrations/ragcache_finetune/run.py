@@ -81,7 +81,9 @@ def finetune(
     model = make_trainable(reader.model, settings, recipe, documents)
     _say_passes(settings, recipe, material, note)
     curve = Curve(settings.out / "curve.jsonl", settings, progress, partial(_examine, reader, layout, material.held))
-    trainer = _trainer(model, settings, Course(material.training, layout, settings.steps * settings.batch, settings.seed), curve)
+    trainer = _trainer(
+        model, settings, Course(material.training, layout, settings.steps * settings.batch, settings.seed), curve
+    )
     trainer.train(resume_from_checkpoint=_last_whole(settings.out / CHECKPOINTS))
     tuning = Tuning(
         recipe.name, recipe.attention, recipe.positions, recipe.links, documents, settings.model, settings.steps
@@ -101,9 +103,12 @@ def check_folder(out: Path, recipe: Recipe) -> None:
     """
     tuning = read_tuning(out)
     if tuning and (tuning.recipe, tuning.links) != (recipe.name, recipe.links):
-        theirs, ours = (f"{one}, {links} link tokens" for one, links in
-                        ((tuning.recipe, tuning.links), (recipe.name, recipe.links)))
-        raise InvalidArgument(f"{out} holds an adapter of the recipe {theirs}, not {ours}; name another folder with --out")
+        theirs, ours = (
+            f"{one}, {links} link tokens" for one, links in ((tuning.recipe, tuning.links), (recipe.name, recipe.links))
+        )
+        raise InvalidArgument(
+            f"{out} holds an adapter of the recipe {theirs}, not {ours}; name another folder with --out"
+        )
     if out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / RUN).exists()):
         raise InvalidArgument(f"{out} exists and holds no run of `ragcache finetune`; name a new folder with --out")
 
@@ -128,7 +133,9 @@ def _claim(out: Path, about: dict[str, Any]) -> None:
         other = {name: (theirs.get(name), value) for name, value in about.items() if theirs.get(name) != value}
         if other:
             said = ", ".join(f"{name} {was!r}, not {now!r}" for name, (was, now) in other.items())
-            raise InvalidArgument(f"{out} holds a run with {said}; go on with the same, or name another folder with --out")
+            raise InvalidArgument(
+                f"{out} holds a run with {said}; go on with the same, or name another folder with --out"
+            )
     out.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
