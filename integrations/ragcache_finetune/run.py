@@ -31,7 +31,7 @@ from ragcache_finetune.recipes import Recipe, find_recipe
 from ragcache_finetune.settings import Settings
 from ragcache_finetune.trainer import Course, LinkTrainer, answer_loss
 
-CHECKPOINTS, RUN = "checkpoints", "run.json"
+CHECKPOINTS, RUN, REPORT = "checkpoints", "run.json", "report.json"
 _KEPT = 2  # checkpoints; the last may be half written when a process is killed
 
 
@@ -72,6 +72,9 @@ def finetune(
     material = _material(settings, note)
     about = settings.as_dict() | {"links": recipe.links, "contexts": digest(material.training + material.held)}
     _claim(settings.out, about)
+    if (done := settings.out / REPORT).exists():
+        note(f"{settings.out} is trained already; name another folder with --out to train again")
+        return dict(json.loads(done.read_text(encoding="utf-8")))
     reader = load_base(settings)
     former = _former_replies(settings.out, reader)
     layout = SampleLayout(reader.tokenizer, recipe, ordinary.leading_space(reader.tokenizer, former))
@@ -221,6 +224,8 @@ def _finish(
     report = {**about, **asdict(tuning), **curve.totals(), "training": _count(material.training),
               "held_out": _count(material.held), "ordinary": cost}  # fmt: skip
     write_card(settings.out, report)
+    (settings.out / REPORT).write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    shutil.rmtree(settings.out / CHECKPOINTS)
     return report
 
 
