@@ -16,8 +16,8 @@ PASSAGES = 5
 def write_rows(material: Material, folder: Path, count: int, seed: int) -> None:
     """Write `training.jsonl`, of so many drawn contexts, and `validation.jsonl`.
 
-    Each line is a question, its answers, the one to be said first, and the passages of its context; the questions of one
-    context follow each other.
+    Each line is a question, its answers, the one to be said first, and the passages of its context; the questions of
+    one context follow each other.
     """
     part = material.validation
     held = (Part(articles=part.articles), Part(single=part.single))

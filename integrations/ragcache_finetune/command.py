@@ -20,7 +20,7 @@ def finetune(
         str,
         typer.Option(
             metavar="FILE|INDEX|worlds",
-            help='JSONL of {"question", "answers", "chunks"}; or an index, with --questions; or worlds: invented documents.',
+            help='JSONL of {"question", "answers", "chunks"}; an index, with --questions; or worlds, invented documents.',
         ),
     ],
     out: Annotated[
@@ -96,7 +96,7 @@ def _run(given: dict[str, Any], threads: int | None, as_json: bool) -> None:
         say_json(report)
         return
     say(
-        f"{report['recipe']}: {report['steps']} steps in {duration(report['seconds'])}, loss {report['loss']}; held-out "
-        f"questions answered {report['answered_before']} before, {report['answered_after']} after"
+        f"{report['recipe']}: {report['steps']} steps in {duration(report['seconds'])}, loss {report['loss']}; "
+        f"held-out questions answered {report['answered_before']} before, {report['answered_after']} after"
     )
     note(f"wrote {settings.out}; answer with --adapter {settings.out}")

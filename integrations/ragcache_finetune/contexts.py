@@ -64,7 +64,7 @@ def digest(contexts: Iterable[Context]) -> str:
 
 
 def hold_out(contexts: Sequence[Context], seed: int, most: int) -> tuple[list[Context], list[Context]]:
-    """Contexts to train on, and some to examine by: one in ten, at most so many, none of which shares a chunk with those.
+    """Contexts to train on, and one in ten, at most so many, to examine by, which share no chunk with those.
 
     Returns
     -------

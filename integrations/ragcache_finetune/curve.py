@@ -14,7 +14,7 @@ from ragcache_finetune.settings import Settings
 STAGE = "training"
 
 
-class Curve(TrainerCallback):  # type: ignore[misc]
+class Curve(TrainerCallback):
     """Writes the curve, and shows progress.
 
     Parameters

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 from ragcache.layout.overlapped import overlapped
 from ragcache.prompt import Prompt, Template
-
 from ragcache_finetune.contexts import Asked, Context
 from ragcache_finetune.recipes import Recipe
 

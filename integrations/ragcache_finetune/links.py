@@ -13,7 +13,7 @@ NAME = "ragcache_links"  # of the parameter, in the model that it is trained wit
 
 
 def add_links(model: Any, documents: int, links: int) -> None:
-    """Give a model a parameter of (documents, links, hidden size), fp32; it begins as what token embeddings look like."""
+    """Give a model a parameter of (documents, links, hidden size), fp32; it begins like embeddings of tokens."""
     table: Tensor = model.get_input_embeddings().weight.detach().float()  # (vocabulary, hidden)
     drawn = torch.randn(documents, links, table.shape[1], device=table.device)
     model.register_parameter(NAME, torch.nn.Parameter(table.mean(0) + table.std(0) * drawn))

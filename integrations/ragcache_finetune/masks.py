@@ -12,7 +12,7 @@ IGNORED = -100  # transformers' sign for a label that is none
 
 
 def visible(sample: Sample) -> Tensor:
-    """(T, T), whether a row's token sees a column's: those before it, of its own branch or none; a chunk read apart, itself."""
+    """(T, T), whether a row's token sees a column's: none behind it, no other question's, no other chunk if read apart."""
     chunk, branch = torch.tensor(sample.chunk), torch.tensor(sample.branch)
     seen = torch.ones(len(chunk), len(chunk), dtype=torch.bool).tril()
     seen &= (branch == 0) | (branch == branch[:, None])

@@ -1,6 +1,5 @@
 """A model made ready for training: LoRA's matrices, or all weights."""
 
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -9,7 +8,6 @@ from peft import LoraConfig, get_peft_model
 from ragcache.errors import InvalidArgument
 from ragcache.model.loading import SMOLLM2, load_reader
 from ragcache.model.reader import Reader
-
 from ragcache_finetune import attention
 from ragcache_finetune.links import NAME, add_links
 from ragcache_finetune.recipes import Recipe
@@ -70,7 +68,7 @@ def make_trainable(model: Any, settings: Settings, recipe: Recipe, documents: in
         add_links(model, documents, recipe.links)
     if settings.full_weights:
         return model
-    model.name_or_path = _origin(settings.model)  # PEFT writes it down
+    model.name_or_path = _ORIGINS.get(settings.base, settings.base)  # PEFT writes it down
     config = LoraConfig(
         r=settings.rank, lora_alpha=2 * settings.rank, target_modules="all-linear", task_type="CAUSAL_LM"
     )
@@ -78,11 +76,6 @@ def make_trainable(model: Any, settings: Settings, recipe: Recipe, documents: in
     if recipe.links:
         getattr(model, NAME).requires_grad_(True)
     return made
-
-
-def _origin(name: str) -> str:
-    """What others call a model; of a folder its last name, since paths differ."""
-    return _ORIGINS.get(name, Path(name).name if Path(name).is_dir() else name)
 
 
 def _dtype(settings: Settings) -> str:
@@ -93,6 +86,6 @@ def _dtype(settings: Settings) -> str:
 def _multiplies_bfloat16() -> bool:
     """Whether bfloat16 is faster here than float32; a CPU that only converts it is slower."""
     if torch.cuda.is_available():
-        return torch.cuda.is_bf16_supported()
+        return bool(torch.cuda.is_bf16_supported())
     checks = (getattr(torch.cpu, name, None) for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"))
     return any(check() for check in checks if check)

@@ -66,9 +66,7 @@ def _nats(model: Any, reply: Reply) -> float:
 
 def _ids(tokenizer: Any, text: str) -> list[int]:
     if not getattr(tokenizer, "chat_template", None):
-        ids: list[int] = tokenizer(text)["input_ids"]
-        return ids
+        return list(tokenizer(text)["input_ids"])
     messages = [{"role": "user", "content": text}]
     rendered = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
-    ids = tokenizer(rendered, add_special_tokens=False)["input_ids"]
-    return ids
+    return list(tokenizer(rendered, add_special_tokens=False)["input_ids"])

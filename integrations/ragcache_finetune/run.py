@@ -16,7 +16,6 @@ from ragcache.errors import InvalidArgument
 from ragcache.model.reader import Reader
 from ragcache.model.tuning import Tuning, read_tuning, write_tuning
 from ragcache.report import Progress, ignore_progress
-
 from ragcache_finetune import ordinary
 from ragcache_finetune.card import write_card
 from ragcache_finetune.contexts import Context, digest, hold_out, read_contexts
@@ -89,7 +88,7 @@ def finetune(
     )
     trainer.train(resume_from_checkpoint=_last_whole(settings.out / CHECKPOINTS))
     tuning = Tuning(
-        recipe.name, recipe.attention, recipe.positions, recipe.links, documents, settings.model, settings.steps
+        recipe.name, recipe.attention, recipe.positions, recipe.links, documents, settings.base, settings.steps
     )
     model.eval()
     cost = {"nats_before": before, "nats_after": ordinary.nats(reader.model, former), "prompts": len(former)}

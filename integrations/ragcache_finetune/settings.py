@@ -79,6 +79,11 @@ class Settings:
         """For a record; where files lie on this machine is left out."""
         values = asdict(self)
         del values["out"]
-        for name in ("data", "model", "questions", "validation"):
+        for name in ("data", "questions", "validation"):
             values[name] = Path(values[name]).name if values[name] is not None else None
-        return values
+        return values | {"model": self.base}
+
+    @property
+    def base(self) -> str:
+        """What a record calls the model; of a folder its last name, since paths differ."""
+        return Path(self.model).name if Path(self.model).is_dir() else self.model

@@ -51,8 +51,13 @@ class Course(Dataset[Sample]):
         return self._layout.sample(self._contexts[which], independent=independent)
 
 
-class LinkTrainer(Trainer):  # type: ignore[misc]
-    """Trainer over samples of one context each, whose checkpoints hold the link tokens' embeddings too."""
+class LinkTrainer(Trainer):
+    """Trainer over samples of one context each, whose checkpoints hold the link tokens' embeddings too.
+
+    A checkpoint's weights are safetensors. What else a resumed run reads (optimizer, schedule, random states) the Trainer
+    loads by `torch.load(weights_only=True)`, which makes tensors and plain containers and runs no code; nothing else of
+    a checkpoint is unpickled.
+    """
 
     def compute_loss(self, model: Any, inputs: dict[str, Any], *given: Any, **options: Any) -> Any:
         """The Trainer's, over embeddings where there are link tokens."""
