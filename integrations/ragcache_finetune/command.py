@@ -20,7 +20,7 @@ def finetune(
         str,
         typer.Option(
             metavar="FILE|INDEX|worlds",
-            help='JSONL of {"question", "answers", "chunks"}; an index, with --questions; or worlds, invented documents.',
+            help='JSONL of {"question", "answers", "chunks"}; an index, with --questions; or worlds: invented ones.',
         ),
     ],
     out: Annotated[

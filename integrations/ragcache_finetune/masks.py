@@ -12,7 +12,10 @@ IGNORED = -100  # transformers' sign for a label that is none
 
 
 def visible(sample: Sample) -> Tensor:
-    """(T, T), whether a row's token sees a column's: none behind it, no other question's, no other chunk if read apart."""
+    """(T, T), whether the token of a row sees that of a column.
+
+    None sees those behind it or those of another question; where chunks are read apart, theirs see no other segment.
+    """
     chunk, branch = torch.tensor(sample.chunk), torch.tensor(sample.branch)
     seen = torch.ones(len(chunk), len(chunk), dtype=torch.bool).tril()
     seen &= (branch == 0) | (branch == branch[:, None])

@@ -54,9 +54,9 @@ class Course(Dataset[Sample]):
 class LinkTrainer(Trainer):
     """Trainer over samples of one context each, whose checkpoints hold the link tokens' embeddings too.
 
-    A checkpoint's weights are safetensors. What else a resumed run reads (optimizer, schedule, random states) the Trainer
-    loads by `torch.load(weights_only=True)`, which makes tensors and plain containers and runs no code; nothing else of
-    a checkpoint is unpickled.
+    A checkpoint's weights are safetensors. What else a resumed run reads (optimizer, schedule, random states) the
+    Trainer loads by `torch.load(weights_only=True)`, which makes tensors and plain containers and runs no code; nothing
+    else of a checkpoint is unpickled.
     """
 
     def compute_loss(self, model: Any, inputs: dict[str, Any], *given: Any, **options: Any) -> Any:
