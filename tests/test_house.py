@@ -28,6 +28,7 @@ PACKAGES = {
     "reader_tuning": ROOT / "bench" / "reader_tuning",
     "langchain_ragcache": ROOT / "integrations" / "langchain_ragcache",
     "llama_index_ragcache": ROOT / "integrations" / "llama_index_ragcache",
+    "ragcache_finetune": ROOT / "integrations" / "ragcache_finetune",
 }
 # Lower rooms first; a module may import from its own room and from lower ones.
 FLOORS = [
@@ -164,7 +165,7 @@ def test_a_circle_is_found_on_one_floor_too() -> None:
 def test_the_library_knows_neither_its_benchmarks_nor_its_commands() -> None:
     bench, doors = (
         ("ragcache_bench", "reader_training", "reader_tuning"),
-        ("langchain_ragcache", "llama_index_ragcache"),
+        ("langchain_ragcache", "llama_index_ragcache", "ragcache_finetune"),
     )
     may_not = {
         "ragcache.": (*bench, "ragcache_cli", *doors),

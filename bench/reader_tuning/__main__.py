@@ -14,6 +14,7 @@ from reader_tuning.adapter import Adapter
 from reader_tuning.contexts import Contexts
 from reader_tuning.notes import Notes
 from reader_tuning.passages import Material, load, write_examined
+from reader_tuning.row_files import write_rows
 from reader_tuning.rows import Layout
 from reader_tuning.shapes import SHAPES, reshape
 from reader_tuning.tuner import Settings, Tuner
@@ -40,6 +41,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=Settings.seed)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--only-write", action="store_true", help="write the examined questions, and tune nothing")
+    parser.add_argument("--contexts", type=int, default=600, help="with --only-write: contexts to train on elsewhere")
     given = parser.parse_args()
     if given.start and not given.shape:
         parser.error("--start goes with --shape; name one")
@@ -48,6 +50,7 @@ def main() -> None:
     settings = Settings(steps=given.steps, rate=given.rate, seed=given.seed)
     if given.only_write:
         write_examined(material, given.out / "examined")
+        write_rows(material, given.out, given.contexts, given.seed)
     elif given.shape:
         start = given.start or smollm2.prepare_checkpoint(bundled.adapter_path())
         tune_shape(given.out, given.shape, start, material, settings)

@@ -42,9 +42,12 @@ class Contexts:
         What they are made of.
     worlds : bool
         Whether invented notes come in between.
+    counts : sequence of int
+        Numbers of passages to draw from.
     """
 
-    def __init__(self, material: Material, worlds: bool = True) -> None:
+    def __init__(self, material: Material, worlds: bool = True, counts: Sequence[int] = _COUNTS) -> None:
+        self._counts = counts
         self._articles, self._validation = material.training.articles, material.validation
         self._single = {"nq-open": material.training.single, "wiki": material.wiki}
         self._overlap = {name: Overlap([one.text for one in of]) for name, of in self._single.items()}
@@ -55,7 +58,7 @@ class Contexts:
         kind = rng.choices(list(self._kinds), list(self._kinds.values()))[0]
         if kind == "worlds":
             return _world(rng)
-        count, titled = rng.choice(_COUNTS), rng.random() < _TITLED
+        count, titled = rng.choice(self._counts), rng.random() < _TITLED
         if kind == "xquad":
             article = rng.choice(self._articles)
             chosen = rng.sample(article, min(count, len(article)))

@@ -11,7 +11,7 @@ from ragcache.errors import RagCacheError
 from ragcache_cli import adopt, ask, chat, demo, documents, ingest, methods, refresh, store
 from ragcache_cli.terminal import note, note_what_models_say, quiet_libraries, quiet_when_piped
 
-RESUMED = ("ingest", "refresh", "adopt", "bench")
+RESUMED = ("ingest", "refresh", "adopt", "bench", "finetune")
 RESUMES = "; whatever was stored is kept, and the same command run again resumes there"
 
 

@@ -1,0 +1,219 @@
+"""`ragcache finetune`: learns, goes on where it was killed, and refuses what nothing can be learnt from."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from ragcache.errors import InvalidArgument
+from ragcache.model.reader import Reader
+from ragcache.model.tuning import read_tuning
+
+pytest.importorskip("peft")
+
+from ragcache_finetune.contexts import Asked, Context, hold_out, read_contexts
+from ragcache_finetune.data import invent
+from ragcache_finetune.layout import SampleLayout
+from ragcache_finetune.recipes import find_recipe
+from ragcache_finetune.run import finetune
+from ragcache_finetune.settings import Settings
+from ragcache_finetune.trainer import Course
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # what peft, accelerate and transformers say of each other
+NAMES = ("Oslo", "Bern", "Rome", "Lima", "Kyiv", "Cork")
+
+
+def write_rows(file: Path) -> Path:
+    """Six contexts of three chunks with two questions each."""
+    rows = []
+    for number, name in enumerate(NAMES):
+        chunks = [f"Mill {number} is in {name}.", f"Its owner is M{number}.", "It rains."]
+        rows.append({"question": f"Where is mill {number}?", "answers": [name], "chunks": chunks})
+        rows.append({"question": "Who owns it?", "answers": [f"M{number}", "M"], "chunks": chunks})
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+def settings(checkpoint: Path, folder: Path, **changes: Any) -> Settings:
+    """A few steps on the tiny model."""
+    folder.mkdir(exist_ok=True)
+    given: dict[str, Any] = {"recipe": "turborag", "steps": 4, "batch": 2, "every": 2, "rate": 5e-3, "rank": 4}
+    files: dict[str, Any] = {"data": str(write_rows(folder / "rows.jsonl")), "out": folder / "out"}
+    return Settings(model=str(checkpoint), **{**given, **files, "dtype": "float32", **changes})
+
+
+def quietly(text: str) -> None:
+    """Note nothing."""
+
+
+def curve(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "curve.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("recipe", ["turborag", "block-attention"])
+def test_the_loss_falls_in_twenty_steps(checkpoint: Path, tmp_path: Path, recipe: str) -> None:
+    given = settings(checkpoint, tmp_path, recipe=recipe, steps=20, every=5, rank=8, rate=1e-2)
+    finetune(given, note=quietly)
+    losses = [line["loss"] for line in curve(given.out) if "loss" in line]
+    assert losses[-1] < 0.7 * losses[0]
+
+
+def test_an_adapter_is_loaded_by_a_reader_and_makes_another_model(checkpoint: Path, tmp_path: Path) -> None:
+    given = settings(checkpoint, tmp_path)
+    report = finetune(given, note=quietly)
+    reader = Reader.load(str(checkpoint), dtype="float32", adapter=given.out)
+    assert reader.fingerprint != Reader.load(str(checkpoint), dtype="float32").fingerprint
+    tuning = read_tuning(given.out)
+    assert tuning is not None
+    assert (tuning.recipe, tuning.attention, tuning.links, tuning.steps) == ("turborag", "independent", 0, 4)
+    card = (given.out / "README.md").read_text()
+    assert "nats a token before" in card
+    written = card + json.dumps(report) + "".join(file.read_text() for file in given.out.glob("*.json"))
+    assert str(tmp_path) not in written
+    assert str(checkpoint.parent) not in written
+
+
+def test_a_finished_run_is_not_trained_again(checkpoint: Path, tmp_path: Path) -> None:
+    given, notes = settings(checkpoint, tmp_path), list[str]()
+    report = finetune(given, note=quietly)
+    assert finetune(given, note=notes.append) == json.loads(json.dumps(report))
+    assert "trained already" in notes[0]
+    with pytest.raises(InvalidArgument, match="recipe turborag, 0 link tokens, not kvlink, 5 link tokens"):
+        finetune(settings(checkpoint, tmp_path, recipe="kvlink"), note=quietly)
+    with pytest.raises(InvalidArgument, match=r"rate 0\.005, not 0\.1"):
+        finetune(settings(checkpoint, tmp_path, rate=0.1), note=quietly)
+
+
+def test_link_tokens_are_trained_and_kept(checkpoint: Path, tmp_path: Path) -> None:
+    given = settings(checkpoint, tmp_path, recipe="kvlink", links=1, steps=2)
+    finetune(given, note=quietly)
+    links = load_file(given.out / "links.safetensors")["links"]
+    other = settings(checkpoint, tmp_path / "other", recipe="kvlink", links=1, steps=2, rate=1e-9)
+    finetune(other, note=quietly)
+    moved = (links - load_file(other.out / "links.safetensors")["links"]).abs().amax((1, 2))
+    assert links.shape == (3, 1, 64)
+    assert (moved > 1e-4).all()  # those of every document
+
+
+@pytest.mark.parametrize(
+    "changes", [{"recipe": "kvlink"}, {"full_weights": True, "rate": 1e-4}], ids=["kvlink", "full"]
+)
+def test_a_killed_run_goes_on_and_ends_with_the_same_weights(
+    checkpoint: Path, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    whole, killed = (settings(checkpoint, tmp_path / name, **changes) for name in ("whole", "killed"))
+    finetune(whole, note=quietly)
+    script = f"""
+import os, signal, torch
+from pathlib import PosixPath
+from ragcache_finetune.run import finetune
+from ragcache_finetune.settings import Settings
+torch.set_num_threads(1)
+def kill(stage, step, of):
+    if step == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+finetune({killed!r}, progress=kill)
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == -9, done.stderr
+    steps = list[int]()
+    finetune(killed, note=quietly, progress=lambda _, step, __: steps.append(step))
+    assert steps == [3, 4]
+    name = "model.safetensors" if whole.full_weights else "adapter_model.safetensors"
+    for file in (name, *([] if whole.full_weights else ["links.safetensors"])):
+        ours, theirs = load_file(whole.out / file), load_file(killed.out / file)
+        assert ours.keys() == theirs.keys()
+        for key, value in ours.items():
+            assert torch.equal(value, theirs[key]), key
+    assert [line["step"] for line in curve(whole.out)] == [line["step"] for line in curve(killed.out)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("", "is empty"),
+        ("hello\n", "line 1 .* is no question"),
+        ('{"question": "Where?", "chunks": ["a", "b"]}', "line 1 .* has no answer to learn"),
+        ('{"question": "Where?", "answers": [" "], "chunks": ["a", "b"]}', "no answer to learn"),
+        ('{"question": "Where?", "answers": ["x"], "chunks": "a, b"}', "one text, without borders"),
+        ('{"question": "Where?", "answers": ["x"]}', "has no chunks"),
+        ('{"question": "Where?", "answers": ["x"], "chunks": ["a"]}', "no border between chunks"),
+    ],
+)
+def test_rows_from_which_nothing_can_be_learnt_are_refused(tmp_path: Path, rows: str, message: str) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text(rows)
+    with pytest.raises(InvalidArgument, match=message):
+        read_contexts(file)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"recipe": "turbo"}, "no recipe is called 'turbo'"),
+        ({"links": 5}, "'turborag' has no link tokens, and --links is 5"),
+        ({"recipe": "kvlink", "links": 3}, "--links is 3; give 0, 1 or 5"),
+        ({"questions": Path("q.jsonl")}, "--questions goes with an index"),
+        ({"data": "nowhere.jsonl"}, "cannot be read"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(
+    checkpoint: Path, tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        finetune(settings(checkpoint, tmp_path, **changes), note=quietly)
+
+
+def test_an_index_without_questions_and_a_folder_of_something_else_are_refused(
+    checkpoint: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(InvalidArgument, match="name a JSONL file of them"):
+        finetune(settings(checkpoint, tmp_path, data=str(tmp_path)), note=quietly)
+    with pytest.raises(InvalidArgument, match="holds no run"):
+        finetune(settings(checkpoint, tmp_path, out=tmp_path), note=quietly)
+
+
+def test_alternating_attention_reads_every_context_once_either_way_in_two_passes() -> None:
+    from conftest import byte_tokenizer
+
+    contexts = [Context((f"a{i}", f"b{i}"), (Asked("Who?", ("x",)),)) for i in range(5)]
+    for recipe, expected in (("block-attention", {(i, way) for i in range(5) for way in (True, False)}),
+                             ("full", {(i, False) for i in range(5)})):  # fmt: skip
+        course = Course(contexts, SampleLayout(byte_tokenizer(), find_recipe(recipe)), 10, seed=3)
+        samples = [course[number] for number in range(10)]
+        text = [byte_tokenizer().decode(sample.ids) for sample in samples]
+        numbers = [next(i for i in range(5) if f"a{i}" in one) for one in text]
+        assert {(i, one.independent) for i, one in zip(numbers, samples, strict=True)} == expected
+
+
+def test_what_is_held_out_shares_no_chunk_with_what_is_trained_on() -> None:
+    contexts = [Context((f"a{i}", f"a{i + 1}"), (Asked("Who?", ("x",)),)) for i in range(40)]
+    training, held = hold_out(contexts, 0, 3)
+    assert len(held) == 3
+    assert not {c for one in training for c in one.chunks} & {c for one in held for c in one.chunks}
+
+
+def test_invented_documents_are_the_same_for_a_seed() -> None:
+    assert invent(3, 1) == invent(3, 1) != invent(3, 2)
+    assert all(len(context.chunks) > 1 for context in invent(3, 1))
+
+
+def test_without_the_extra_it_is_one_error_that_names_it() -> None:
+    script = """
+import sys
+sys.modules["peft"] = None  # importing it now fails as if it were not installed
+from pathlib import Path
+from ragcache_finetune.command import finetune
+try:
+    finetune(recipe="turborag", model="bundled", data="worlds", out=Path("nowhere"))
+except ImportError as error:
+    print(type(error).__name__, error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert done.stdout.startswith("MissingExtra")
+    assert "pip install 'ragcache-kv[finetune]'" in done.stdout
