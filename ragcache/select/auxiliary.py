@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ragcache.model.lazy import Tensor
 from ragcache.model.prefill_context import PrefillContext
 from ragcache.prompt import Prompt
-from ragcache.select.companion import SIBLING, Reading, about_sibling, read, reader_of
+from ragcache.select.companion import SIBLING, SIBLING_TUNED, Reading, about_sibling, read, reader_of
 from ragcache.select.mass import Layers, Reduce
 from ragcache.select.protocol import Selector
 from ragcache.select.question_attention import QuestionAttention
@@ -40,8 +40,9 @@ class Auxiliary(Selector):
     Attributes
     ----------
     model : str or Reader
-        "sibling" for the bundled reader's, "smollm2", a hub id or a folder, loaded once per process; or a reader, which
-        may be the primary (paper: SmolLM2-135M beside Qwen2.5-14B).
+        "sibling" for the bundled reader's, "sibling-tuned" for the same, tuned to choose tokens, "smollm2", a hub id or
+        a folder, loaded once per process; or a reader, which may be the primary (paper: SmolLM2-135M beside
+        Qwen2.5-14B).
     layers : "last", "all", or tuple of int or float
         As in `QuestionAttention` (paper: the last).
     reduce : {"sum", "mean", "max", "norm"}
@@ -90,7 +91,7 @@ class _Begun(Selector):
         reading = self.reading.result()
         p.flop_counter.flops += reading.flops
         p.auxiliary_ms += reading.ms
-        if self.auxiliary.model == SIBLING:
+        if self.auxiliary.model in (SIBLING, SIBLING_TUNED):
             p.notes += about_sibling(p.reader, reading.tokens)
         return reading.onto(p)
 
