@@ -10,8 +10,8 @@ An interrupted run resumes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
-from functools import partial
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any
@@ -28,34 +28,38 @@ from ragcache_bench.metrics import Interval, bootstrap, bootstrap_ratio
 from ragcache_bench.records import Record
 from ragcache_bench.runs import Bench
 from ragcache_bench.tasks import KNOWN, Example
-from torch import Tensor
 
 from ragcache.encode import Prefixed
 from ragcache.engine.engine import Engine
 from ragcache.index.chunks import Chunk
 from ragcache.method import Method
 from ragcache.methods import METHODS
+from ragcache.model.prefill_context import PrefillContext
 from ragcache.select import Auxiliary, Grouped, QuestionAttention
+from ragcache.select.companion import reader_of
 
 BUDGETS = (0.05, 0.15)
 NEEDS = "sections,pronouns,labels,units,definitions,antecedents,parts"
 TWINS = "sections-twin,pronouns-twin"
-BEFORE, AFTER, PROPHET = "sibling", "sibling-tuned", "prophetkv"
+PRIMARY, PROPHET, BEFORE, EVERY_LAYER, AFTER = LOOKS = (
+    "primary", "prophetkv", "sibling", "sibling, all layers", "sibling-tuned"
+)  # fmt: skip
+"""Who looks: the primary under full prefill, the primary over reused KV, and the auxiliary by its last layer, by all of
+its layers, which takes no tuning, and tuned."""
 _CLIP = METHODS["cacheclip"]
-_EVERY_LAYER = "sibling, all layers"
-"""What costs no tuning: the untuned auxiliary, read over all of its layers."""
 
 Rows = list[dict[str, Any]]
 
 
 def field() -> list[Contender]:
     """Who answers: controls, the primary's own look, and `cacheclip` by either auxiliary, with groups and without."""
-    tuned, every = _CLIP.with_auxiliary(AFTER).select, Grouped(Auxiliary(layers="all"), window=8, stride=4)
+    tuned, about = Auxiliary(AFTER), fingerprint(AFTER)  # an answer is known by all that is said of its row
     rows = [
-        METHODS["random"], METHODS[PROPHET], _CLIP, replace(_CLIP, name="cacheclip, tuned", select=tuned),
-        replace(_CLIP, name="cacheclip, all layers", select=every),
+        METHODS["random"], METHODS[PROPHET], _CLIP,
+        replace(_CLIP, name="cacheclip, tuned", select=Grouped(tuned, window=8, stride=4), about=about),
+        replace(_CLIP, name="cacheclip, all layers", select=Grouped(Auxiliary(layers="all"), window=8, stride=4)),
         Method("cacheclip, single tokens", Prefixed(), Auxiliary(), 0.2),
-        Method("cacheclip, tuned, single tokens", Prefixed(), Auxiliary(AFTER), 0.2),
+        Method("cacheclip, tuned, single tokens", Prefixed(), tuned, 0.2, about=about),
     ]  # fmt: skip
     return [Contender(METHODS["full"]), Contender(METHODS["naive"]), *(Contender(r, b) for r in rows for b in BUDGETS)]
 
@@ -89,41 +93,72 @@ def choices(bench: Bench, task: str, examples: Sequence[Example]) -> Iterator[di
     with filled(job, bench.reader, bench.embedder, bench.progress) as (index, ids):
         engine = Engine(bench.reader, index)
         for done, example in enumerate(examples, 1):
-            chunks = index.chunks([ids[text] for text in example.chunks])
-            parts = ("auxiliary", bench.reader.fingerprint, str(example.gold), example.question, *example.chunks)
-            yield bench.journal.recall(parts, partial(_looked, engine, example, chunks))
+            seen = _Seen(engine, example, index.chunks([ids[text] for text in example.chunks]))
+            parts = (bench.reader.fingerprint, str(example.gold), example.question, *example.chunks)
+            gold = bench.journal.recall(("evidence", *parts), seen.evidence)
+            ranked = {
+                look: bench.journal.recall((look, fingerprint(look), *parts), partial(seen.ranked, look))
+                for look in LOOKS
+            }
+            yield dict(shares(ranked, gold))
             bench.progress(f"{task}: choices", done, len(examples))
 
 
-def _looked(engine: Engine, example: Example, chunks: list[Chunk]) -> dict[str, float]:
-    p, stale = (
-        engine.prefill(example.question, chunks, method=row, recompute=0.0).context for row in (_CLIP, METHODS[PROPHET])
-    )
-    assert p is not None  # only full prefill has none
-    assert stale is not None
-    looks = {
-        BEFORE: Auxiliary().scores(p),
-        AFTER: Auxiliary(AFTER).scores(p),
-        _EVERY_LAYER: Auxiliary(layers="all").scores(p),
-        PROPHET: QuestionAttention("all", "mean").scores(stale),
-    }
-    primary = Auxiliary(p.reader, layers="all").scores(p)[p.selectable]
-    gold, segments = torch.zeros(len(p.prompt), dtype=torch.bool), p.prompt.chunks()
-    for place in example.gold:
-        gold[p.span(segments[place])] = True
-    found = dict(_shares("primary", primary, primary, gold[p.selectable]))
-    for name, scores in looks.items():
-        found |= _shares(name, scores[p.selectable], primary, gold[p.selectable])
-    return found
+def fingerprint(look: str) -> str:
+    """Of the auxiliary that looks; an auxiliary tuned anew is another one."""
+    return reader_of(look).fingerprint if look in (BEFORE, AFTER) else ""
 
 
-def _shares(name: str, ours: Tensor, primary: Tensor, gold: Tensor) -> Iterator[tuple[str, float]]:
-    """Of the primary's choice, and of the evidence, what a look takes at each budget."""
+@dataclass(frozen=True)
+class _Seen:
+    """One question over its chunks, as each look sees it."""
+
+    engine: Engine
+    example: Example
+    chunks: list[Chunk]
+
+    def context(self, row: Method) -> PrefillContext:
+        """The prompt with the KV that a row loads, nothing recomputed."""
+        p = self.engine.prefill(self.example.question, self.chunks, method=row, recompute=0.0).context
+        assert p is not None  # only full prefill has none
+        return p
+
+    @cached_property
+    def _clip(self) -> PrefillContext:
+        return self.context(_CLIP)
+
+    def ranked(self, look: str) -> list[int]:
+        """The best of the selectable tokens, best first, as many as the largest budget takes."""
+        p = self._clip
+        if look == PROPHET:
+            scores = QuestionAttention("all", "mean").scores(self.context(METHODS[PROPHET]))
+        else:
+            every = look in (PRIMARY, EVERY_LAYER)
+            model = p.reader if look == PRIMARY else BEFORE if look == EVERY_LAYER else look
+            scores = Auxiliary(model, layers="all" if every else "last").scores(p)
+        taken: list[int] = best(scores[p.selectable], max(BUDGETS)).tolist()
+        return taken
+
+    def evidence(self) -> dict[str, Any]:
+        """How many tokens are selectable, and which of them stand in chunks that hold the answer."""
+        p, segments = self._clip, self._clip.prompt.chunks()
+        gold = torch.zeros(len(p.prompt), dtype=torch.bool)
+        for place in self.example.gold:
+            gold[p.span(segments[place])] = True
+        return {"tokens": int(p.selectable.sum()), "gold": gold[p.selectable].nonzero().squeeze(1).tolist()}
+
+
+def shares(ranked: Mapping[str, Sequence[int]], evidence: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Of the primary's choice, and of the evidence, what each look takes at each budget."""
+    gold = set(evidence["gold"])
     for budget in BUDGETS:
-        taken = torch.zeros_like(gold)
-        taken[best(ours, budget)] = True
-        yield f"{name} {budget:g} overlap", float(taken[best(primary, budget)].float().mean())
-        yield f"{name} {budget:g} evidence", float(taken[gold].float().mean()) if bool(gold.any()) else budget
+        count = max(1, round(budget * evidence["tokens"]))
+        wanted = set(ranked[PRIMARY][:count])
+        for look, tokens in ranked.items():
+            taken = set(tokens[:count])
+            yield f"{look} {budget:g} overlap", len(taken & wanted) / count
+            if gold:  # else the answer stands in the first chunk, which is exact
+                yield f"{look} {budget:g} evidence", len(taken & gold) / len(gold)
 
 
 def compare_choices(seen: Mapping[str, Sequence[Mapping[str, float]]]) -> Rows:
@@ -132,11 +167,11 @@ def compare_choices(seen: Mapping[str, Sequence[Mapping[str, float]]]) -> Rows:
         {
             "group": group, "look": look, "budget": budget, "n": len(of),
             "overlap": asdict(bootstrap([one[f"{look} {budget:g} overlap"] for one in of])),
-            "evidence": asdict(bootstrap([one[f"{look} {budget:g} evidence"] for one in of])),
+            "evidence": asdict(bootstrap([one[key] for one in of if (key := f"{look} {budget:g} evidence") in one])),
         }
         for group, names in _groups(list(seen))
         for of in [[one for name in names for one in seen[name]]]
-        for look in ("primary", PROPHET, BEFORE, _EVERY_LAYER, AFTER)
+        for look in LOOKS
         for budget in BUDGETS
     ]  # fmt: skip
 
