@@ -39,8 +39,8 @@ from ragcache.select import Auxiliary, Grouped, QuestionAttention
 from ragcache.select.companion import reader_of
 
 BUDGETS = (0.05, 0.15)
-NEEDS = "sections,pronouns,labels,units,definitions,antecedents,parts"
-TWINS = "sections-twin,pronouns-twin"
+GROUPS = ("needs other chunks", "self-contained twins")
+TASKS = "sections,pronouns,labels,units,definitions,antecedents,parts,sections-twin,pronouns-twin"
 PRIMARY, PROPHET, BEFORE, EVERY_LAYER, AFTER = LOOKS = (
     "primary", "prophetkv", "sibling", "sibling, all layers", "sibling-tuned"
 )  # fmt: skip
@@ -59,6 +59,7 @@ def field() -> list[Contender]:
         replace(_CLIP, name="cacheclip, tuned", select=Grouped(tuned, window=8, stride=4), about=about),
         replace(_CLIP, name="cacheclip, all layers", select=Grouped(Auxiliary(layers="all"), window=8, stride=4)),
         Method("cacheclip, single tokens", Prefixed(), Auxiliary(), 0.2),
+        Method("cacheclip, all layers, single tokens", Prefixed(), Auxiliary(layers="all"), 0.2),
         Method("cacheclip, tuned, single tokens", Prefixed(), tuned, 0.2, about=about),
     ]  # fmt: skip
     return [Contender(METHODS["full"]), Contender(METHODS["naive"]), *(Contender(r, b) for r in rows for b in BUDGETS)]
@@ -68,15 +69,15 @@ def main(
     out: Annotated[Path, typer.Option(help="JSON to write; tables go beside it, and what is kept of the run.")],
     n: Annotated[int, typer.Option(min=1, help="Questions of each task that needs other chunks.")] = 30,
     twins: Annotated[int, typer.Option(min=1, help="Questions of each self-contained twin.")] = 50,
+    tasks: Annotated[str, typer.Option(metavar="A,B", help="Tasks by name; twins are those with -twin.")] = TASKS,
     seed: int = 41,
     threads: int = 1,
 ) -> None:
     """Ask, compare, and write both tables."""
-    tasks = {name: known(name, KNOWN).examples(n, seed) for name in split(NEEDS)}
-    tasks |= {name: known(name, KNOWN).examples(twins, seed) for name in split(TWINS)}
+    chosen = {name: known(name, KNOWN).examples(twins if name.endswith("-twin") else n, seed) for name in split(tasks)}
     with bench(out.with_suffix(".jsonl"), None, "auto", 40, threads, together=True) as asked:
-        seen = {name: list(choices(asked, name, examples)) for name, examples in tasks.items()}
-        records = asked.answers(tasks, field())
+        seen = {name: list(choices(asked, name, examples)) for name, examples in chosen.items()}
+        records = asked.answers(chosen, field())
         about = report.meta(**report.about_reader(asked.reader), n=n, twins=twins, seed=seed, budgets=BUDGETS)
     content = {"meta": about, "choices": compare_choices(seen), "answers": compare_answers(records)}
     write(out, content)
@@ -209,14 +210,14 @@ def _of(records: Sequence[Record], names: Sequence[str], who: Contender) -> list
 def _groups(tasks: Sequence[str]) -> list[tuple[str, list[str]]]:
     """Both groups, then each task."""
     twins = [name for name in tasks if name.endswith("-twin")]
-    pairs = [("needs other chunks", [name for name in tasks if name not in twins]), ("self-contained twins", twins)]
+    pairs = zip(GROUPS, ([name for name in tasks if name not in twins], twins), strict=True)
     return [(group, names) for group, names in [*pairs, *((name, [name]) for name in tasks)] if names]
 
 
 # -- for people -----------------------------------------------------------------------------------------------------
 def markdown(content: Mapping[str, Any]) -> str:
     """Both tables: the groups, then exact match by task."""
-    groups = [group for group, _ in _groups(list(dict.fromkeys(row["group"] for row in content["answers"])))][:2]
+    groups = [group for group in GROUPS if any(row["group"] == group for row in content["answers"])]
     chosen = [
         [row["group"], row["look"], f"{row['budget']:.0%}", _shown(row["overlap"]), _shown(row["evidence"])]
         for row in content["choices"]

@@ -34,9 +34,9 @@ class Auxiliary(Selector):
     The auxiliary's FLOPs count in `charged_flops`, and its time is `ms.auxiliary` of the report, beside the other
     stages rather than one of them; token-layers of the primary are not charged.
 
-    The paper's second version takes the small model as it is, and so does this one by default. Its first version tunes it
-    for selection: that is "sibling-tuned" here, whose last layer was taught to attend to what the primary attends to
-    over all of its layers. Neither the paper's labels nor its loss are public; `bench/auxiliary_tuning` derives its own.
+    The paper's second version takes the small model as it is, and so does this one by default. Its first version tunes
+    it for selection: that is "sibling-tuned" here, whose last layer was taught to attend to what the primary attends to
+    over all of its layers. Neither the paper's labels nor its loss are public: `bench/auxiliary_tuning` derives them.
 
     The default fits the bundled reader alone. Beside any other model, and over prompts longer than it was trained on,
     the report says so; `Method.with_auxiliary` and the option `--auxiliary` name another.

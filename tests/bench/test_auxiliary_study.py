@@ -1,4 +1,4 @@
-"""The study of a tuned auxiliary: what a look takes of the primary's choice and of the evidence, and what tuning adds."""
+"""The study of a tuned auxiliary: what a look takes of the primary's choice and the evidence, and what tuning adds."""
 
 import runpy
 from dataclasses import replace
