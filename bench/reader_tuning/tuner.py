@@ -14,12 +14,10 @@ import torch
 import torch.nn.functional as F
 from reader_training.batches import Batch, Row, collate
 from reader_training.forward import hidden_states
-from safetensors import safe_open
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from ragcache.errors import InvalidArgument
+from reader_tuning import checkpoint
 from reader_tuning.contexts import Context
 from reader_tuning.examine import examine, shares
 from reader_tuning.rows import Layout
@@ -122,13 +120,12 @@ class Tuner:
         self._adam = torch.optim.AdamW(self.change.parameters(), lr=settings.rate, betas=(0.9, 0.98), weight_decay=0.0)
         self._step, self._seconds, self._tokens = 0, 0.0, 0
         self._losses: list[float] = []
-        if (folder / "state.safetensors").exists():
-            self._load()
+        self._load()
 
     def run(self, until: int | None = None) -> None:
         """Tune until all steps are done, or so many of them."""
         if self._step == 0:
-            (self.folder / "log.jsonl").unlink(missing_ok=True)  # of a run that never came to a checkpoint
+            (self.folder / checkpoint.LOG).unlink(missing_ok=True)  # of a run that never came to a checkpoint
             self._log({"validation": self.validate()})
         while self._step < min(self.settings.steps, until or self.settings.steps):
             begun = time.monotonic()
@@ -220,45 +217,21 @@ class Tuner:
             "step": self._step, "minutes": round(self._seconds / 60, 1), "tokens": self._tokens,
             **({} if more else {"loss": round(loss, 4)}), **more,
         }  # fmt: skip
-        with (self.folder / "log.jsonl").open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        checkpoint.add_line(self.folder, line)
+
+    @property
+    def _ours(self) -> dict[str, Any]:
+        return {"base": self.base, "settings": asdict(self.settings)}
 
     def _save(self) -> None:
-        state = {f"m.{i}": matrix.detach() for i, matrix in enumerate(self.change.parameters())}
-        for i, matrix in enumerate(self.change.parameters()):
-            state |= {f"a.{i}.{key}": value for key, value in self._adam.state[matrix].items()}
-        about = {
-            "base": self.base,
-            "step": self._step,
-            "seconds": self._seconds,
-            "tokens": self._tokens,
-            "settings": asdict(self.settings),
-        }
-        save_file(state, self.folder / "new.safetensors", metadata={"run": json.dumps(about)})
-        (self.folder / "new.safetensors").replace(self.folder / "state.safetensors")
+        about = {**self._ours, "step": self._step, "seconds": self._seconds, "tokens": self._tokens}
+        checkpoint.save(self.folder, list(self.change.parameters()), self._adam, about)
         self.change.save(self.folder / "adapter", self.base)
 
-    @torch.no_grad()
     def _load(self) -> None:
-        file = self.folder / "state.safetensors"
-        with safe_open(file, "pt") as opened:
-            about = json.loads(opened.metadata()["run"])
-        ours = {"base": self.base, **asdict(self.settings)}
-        theirs = {"base": about.get("base"), **about["settings"]}
-        if theirs != ours:
-            raise InvalidArgument(
-                f"{self.folder} holds a run with {theirs}, not {ours}; go on with the same, or name another --out"
-            )
-        self._step, self._seconds, self._tokens = about["step"], about["seconds"], about["tokens"]
-        log = self.folder / "log.jsonl"
-        lines = [
-            line for line in log.read_text(encoding="utf-8").splitlines() if json.loads(line)["step"] <= self._step
-        ]
-        log.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")  # what was lost is done again
-        state = load_file(file)
-        for i, matrix in enumerate(self.change.parameters()):
-            matrix.copy_(state[f"m.{i}"])
-            self._adam.state[matrix] = {key: state[f"a.{i}.{key}"] for key in ("step", "exp_avg", "exp_avg_sq")}
+        about = checkpoint.load(self.folder, list(self.change.parameters()), self._adam, self._ours)
+        if about is not None:
+            self._step, self._seconds, self._tokens = about["step"], about["seconds"], about["tokens"]
 
 
 def _count(row: Row) -> int:

@@ -94,8 +94,9 @@ Auxiliary = Annotated[
     typer.Option(
         "--auxiliary",
         metavar="NAME",
-        help="Hub id or folder of the small model that chooses tokens for the method cacheclip, or smollm2; without it "
-        "the built-in test model's sibling, which fits that model alone.",
+        help="Hub id or folder of the small model that chooses tokens for the method cacheclip, smollm2, or "
+        "sibling-tuned, which is tuned to choose; without it the built-in test model's sibling. Both siblings fit that "
+        "model alone.",
     ),
 ]
 Recompute = Annotated[

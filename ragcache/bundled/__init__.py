@@ -4,7 +4,15 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["CorpusQuestion", "adapter_path", "corpus_path", "questions", "reader_path", "sibling_path"]
+__all__ = [
+    "CorpusQuestion",
+    "adapter_path",
+    "corpus_path",
+    "questions",
+    "reader_path",
+    "sibling_path",
+    "tuned_sibling_path",
+]
 _HERE = Path(__file__).resolve().parent
 
 
@@ -49,6 +57,11 @@ def reader_path() -> Path:
 def sibling_path() -> Path:
     """Return the folder of a reader with half the layers and the same tokenizer, for what need not be exact."""
     return _HERE / "sibling"
+
+
+def tuned_sibling_path() -> Path:
+    """Return the folder of the adapter that tunes the sibling to choose the tokens that the reader would recompute."""
+    return _HERE / "sibling-tuned"
 
 
 def adapter_path() -> Path:

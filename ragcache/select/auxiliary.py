@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ragcache.model.lazy import Tensor
 from ragcache.model.prefill_context import PrefillContext
 from ragcache.prompt import Prompt
-from ragcache.select.companion import SIBLING, Reading, about_sibling, read, reader_of
+from ragcache.select.companion import SIBLING, SIBLING_TUNED, Reading, about_sibling, read, reader_of
 from ragcache.select.mass import Layers, Reduce
 from ragcache.select.protocol import Selector
 from ragcache.select.question_attention import QuestionAttention
@@ -34,14 +34,19 @@ class Auxiliary(Selector):
     The auxiliary's FLOPs count in `charged_flops`, and its time is `ms.auxiliary` of the report, beside the other
     stages rather than one of them; token-layers of the primary are not charged.
 
+    The paper's second version takes the small model as it is, and so does this one by default. Its first version tunes
+    it for selection: that is "sibling-tuned" here, whose last layer was taught to attend to what the primary attends to
+    over all of its layers. Neither the paper's labels nor its loss are public: `bench/auxiliary_tuning` derives them.
+
     The default fits the bundled reader alone. Beside any other model, and over prompts longer than it was trained on,
     the report says so; `Method.with_auxiliary` and the option `--auxiliary` name another.
 
     Attributes
     ----------
     model : str or Reader
-        "sibling" for the bundled reader's, "smollm2", a hub id or a folder, loaded once per process; or a reader, which
-        may be the primary (paper: SmolLM2-135M beside Qwen2.5-14B).
+        "sibling" for the bundled reader's, "sibling-tuned" for the same, tuned to choose tokens, "smollm2", a hub id or
+        a folder, loaded once per process; or a reader, which may be the primary (paper: SmolLM2-135M beside
+        Qwen2.5-14B).
     layers : "last", "all", or tuple of int or float
         As in `QuestionAttention` (paper: the last).
     reduce : {"sum", "mean", "max", "norm"}
@@ -90,7 +95,7 @@ class _Begun(Selector):
         reading = self.reading.result()
         p.flop_counter.flops += reading.flops
         p.auxiliary_ms += reading.ms
-        if self.auxiliary.model == SIBLING:
+        if self.auxiliary.model in (SIBLING, SIBLING_TUNED):
             p.notes += about_sibling(p.reader, reading.tokens)
         return reading.onto(p)
 

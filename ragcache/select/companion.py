@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ragcache.model.reader import Reader
 
 SIBLING = "sibling"
+SIBLING_TUNED = "sibling-tuned"
 SIBLING_TOKENS = 2100  # its longest context in training
 _loading = threading.Lock()
 
@@ -130,7 +131,7 @@ def check_auxiliary(name: str) -> None:
     InvalidArgument
         As `check_model`.
     """
-    if name != SIBLING:
+    if name not in (SIBLING, SIBLING_TUNED):
         check_model(name, "the auxiliary model", "--auxiliary")
 
 
@@ -144,9 +145,11 @@ def reader_of(model: str | Reader) -> Reader:
 
 @cache
 def _loaded(name: str) -> Reader:
-    from ragcache.bundled import sibling_path
+    from ragcache.bundled import sibling_path, tuned_sibling_path
     from ragcache.model.loading import load_reader
 
+    if name == SIBLING_TUNED:
+        return load_reader(str(sibling_path()), device="cpu", adapter=tuned_sibling_path())
     return load_reader(str(sibling_path()) if name == SIBLING else name, device="cpu")
 
 

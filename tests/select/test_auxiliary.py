@@ -19,7 +19,14 @@ from ragcache.methods import METHODS
 from ragcache.model.reader import Reader
 from ragcache.prompt import CHUNK_END, Segment, Template
 from ragcache.select import Auxiliary, Grouped, Product, QuestionAttention
-from ragcache.select.companion import SIBLING_TOKENS, about_sibling, check_auxiliary, reader_of
+from ragcache.select.companion import (
+    SIBLING,
+    SIBLING_TOKENS,
+    SIBLING_TUNED,
+    about_sibling,
+    check_auxiliary,
+    reader_of,
+)
 from ragcache.select.rendering import rendering
 
 TIMEOUT = 300
@@ -191,6 +198,18 @@ def test_the_sibling_is_loaded_once_and_reads_the_bundled_readers_tokens() -> No
     assert reading.spans is None
     assert [len(mass) for mass in reading.masses] == [len(prompt.segments[i]) for i in prompt.chunks()]
     assert 0 < float(torch.cat(reading.masses).sum()) < 1
+
+
+def test_the_tuned_sibling_looks_elsewhere_and_is_told_of_like_the_other(stage) -> None:
+    p = stage.passed()
+    own, tuned = (Auxiliary(model=model).scores(p) for model in (SIBLING, SIBLING_TUNED))
+    assert torch.equal(own.isinf(), tuned.isinf())
+    assert (own - tuned)[p.selectable].abs().max() > 0
+    assert reader_of(SIBLING_TUNED).fingerprint != reader_of(SIBLING).fingerprint
+    check_auxiliary(SIBLING_TUNED)
+    row = METHODS["cacheclip"].with_auxiliary(SIBLING_TUNED)
+    [said] = stage.engine.prefill(QUESTION, stage.chunks, method=row).report.notes
+    assert "sibling chose tokens for tiny-llama" in said
 
 
 def test_a_prompt_without_chunks_scores_nothing(stage) -> None:
