@@ -20,8 +20,9 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	HF_HUB_OFFLINE=1 $(BIN)/ragcache demo
 
+# Two processes; a file's tests stay together, since they share what they have loaded.
 test: $(READY)
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2 --dist loadfile --benchmark-disable
 
 check: $(READY)
 	$(BIN)/ruff check .
