@@ -179,17 +179,22 @@ def compare_choices(seen: Mapping[str, Sequence[Mapping[str, float]]]) -> Rows:
 
 # -- what is answered -----------------------------------------------------------------------------------------------
 def compare_answers(records: Sequence[Record]) -> Rows:
-    """A row for each group or task, and contender: exact match, kept of full prefill's, and the gain by tuning."""
+    """A row for each group or task, and contender: exact match, what is kept of full prefill's, and the gain by tuning.
+
+    `gain` is over the same row untuned, `over_layers` over that one read in all of its layers.
+    """
     tasks = list(dict.fromkeys(record.task for record in records))
     return [_answered(group, names, who, records) for group, names in _groups(tasks) for who in field()]
 
 
 def _answered(group: str, names: Sequence[str], who: Contender, records: Sequence[Record]) -> dict[str, Any]:
     ours, full = (_of(records, names, one) for one in (who, Contender(METHODS["full"])))
-    before = replace(who, method=replace(who.method, name=who.name.replace(", tuned", "")))
-    gain = None
-    if before.name != who.name:
-        gain = bootstrap([a.em - b.em for a, b in zip(ours, _of(records, names, before), strict=True)])
+    gains = dict[str, Interval | None](gain=None, over_layers=None)
+    if ", tuned" in who.name:
+        for name, words in (("gain", ""), ("over_layers", ", all layers")):
+            other = replace(who, method=replace(who.method, name=who.name.replace(", tuned", words)))
+            both = zip(ours, _of(records, names, other), strict=True)
+            gains[name] = bootstrap([one.em - beside.em for one, beside in both])
     kept = None
     if any(one.em for one in full):
         kept = bootstrap_ratio([a.em * b.em for a, b in zip(ours, full, strict=True)], [one.em for one in full])
@@ -198,7 +203,7 @@ def _answered(group: str, names: Sequence[str], who: Contender, records: Sequenc
         "group": group, "method": who.name, "budget": who.recompute, "n": len(ours),
         "charged": fmean(charged) if charged else None, "flops": fmean(one.charged_flops for one in ours),
         "score": asdict(bootstrap([one.em for one in ours])), "kept": kept and asdict(kept),
-        "kl": fmean(one.kl or 0.0 for one in ours), "gain": gain and asdict(gain),
+        "kl": fmean(one.kl or 0.0 for one in ours), **{name: one and asdict(one) for name, one in gains.items()},
     }  # fmt: skip
 
 
@@ -237,17 +242,17 @@ def markdown(content: Mapping[str, Any]) -> str:
         "the share that a look takes. Random tokens take the budget of both.\n",
         table(["tasks", "look", "budget", "of the primary's choice (95 %)", "of the evidence (95 %)"], chosen),
         "What is answered: exact match, the share kept of what full prefill has right, the KL of the first token, and "
-        "what tuning adds to exact match, question by question. `FLOPs` are those before the first token over full "
-        "prefill's, the auxiliary's among them.\n",
+        "what tuning adds to exact match, question by question: over the same row, and over that row with all layers "
+        "read. `FLOPs` are those before the first token over full prefill's, the auxiliary's among them.\n",
         table(["tasks", "method", "budget", "charged", "FLOPs", "exact match (95 %)", "kept of full (95 %)", "KL",
-               "by tuning (95 %)"], answered),
+               "by tuning (95 %)", "over all layers, untuned (95 %)"], answered),
         "Exact match by task:\n", table(["method", "budget", *tasks], by_task),
     ])  # fmt: skip
 
 
 def _cells(row: Mapping[str, Any]) -> list[object]:
-    spans = [None if row[name] is None else _shown(row[name]) for name in ("score", "kept", "gain")]
-    return [row["method"], _share(row["budget"]), row["charged"], row["flops"], *spans[:2], row["kl"], spans[2]]
+    spans = [None if row[name] is None else _shown(row[name]) for name in ("score", "kept", "gain", "over_layers")]
+    return [row["method"], _share(row["budget"]), row["charged"], row["flops"], *spans[:2], row["kl"], *spans[2:]]
 
 
 def _share(budget: float | None) -> str | None:

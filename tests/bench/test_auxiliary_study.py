@@ -23,7 +23,7 @@ def test_a_look_is_held_against_the_primary_and_the_evidence_at_each_budget() ->
 
 
 def test_tuning_adds_what_the_same_row_answers_more_question_by_question() -> None:
-    right = {"full": "xxx-", "cacheclip": "x---", "cacheclip, tuned": "xx-x"}
+    right = {"full": "xxx-", "cacheclip": "x---", "cacheclip, tuned": "xx-x", "cacheclip, all layers": "xxx-"}
     records = [
         replace(ONE, id=str(n), method=who.name, recompute=who.recompute, em=float(x == "x"))
         for who in STUDY["field"]()
@@ -32,6 +32,7 @@ def test_tuning_adds_what_the_same_row_answers_more_question_by_question() -> No
     rows = {(r["group"], r["method"], r["budget"]): r for r in STUDY["compare_answers"](records)}
     tuned = rows["needs other chunks", "cacheclip, tuned", 0.05]
     assert tuned["gain"]["mean"] == pytest.approx(0.5)
+    assert tuned["over_layers"]["mean"] == 0
     assert tuned["kept"]["mean"] == pytest.approx(2 / 3)
     assert rows["sections", "cacheclip", 0.15]["gain"] is None
     assert ("self-contained twins", "full", None) not in rows
