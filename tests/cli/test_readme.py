@@ -143,6 +143,24 @@ def test_its_sentence_on_other_readers_is_as_measured() -> None:
         assert low < min(kept) <= max(kept) < high
 
 
+def test_its_sentence_on_invented_names_is_as_measured() -> None:
+    pooled = json.loads((BENCHMARKS / "own-tasks-smollm2-tuned.json").read_text())["pooled"]
+    default, naive, full = (
+        next(_short_share(row["sub_em"]) for row in pooled if row["method"] == f"{name}+title")
+        for name in ("auto", "naive", "full")
+    )
+    text = " ".join(README.split())
+    assert naive == default
+    assert (
+        f"SmolLM2 answers {default} by default, no more than naive reuse with titles, and {full} by full prefill"
+        in text
+    )
+
+
+def _short_share(value: float) -> str:
+    return f"{value:.2f}".removeprefix("0")
+
+
 def test_its_other_ratios_are_as_measured() -> None:
     text = " ".join(README.split())
     short, long = (
