@@ -12,6 +12,7 @@ from safetensors.torch import save_file
 from staged import QUESTION, TEXTS, make
 from transformers import AutoModelForCausalLM
 
+from ragcache.engine import stream
 from ragcache.engine.chat import Message
 from ragcache.engine.engine import Engine
 from ragcache.errors import IndexMismatch, InvalidArgument, UntunedReader, UnusableAdapter
@@ -166,12 +167,19 @@ def test_link_tokens_that_are_missing_damaged_or_of_another_model_are_refused(ch
         Reader.load(str(checkpoint), adapter=adapter)
 
 
-@pytest.mark.parametrize("links", [1, 5])
-def test_link_tokens_are_no_text_to_a_repetition_penalty(tmp_path: Path, links: int) -> None:
-    engine, chunks = make(tmp_path, tune(tiny_reader(), "kvlink", links=links), "kvlink")
+def test_link_tokens_are_no_text_to_a_repetition_penalty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, chunks = make(tmp_path, tune(tiny_reader(), "kvlink", links=5), "kvlink")
+    seen: list[list[int]] = []
+    decode = stream.decode
+
+    def watched(step: Any, logits: Any, prompt: Any, *rest: Any) -> Any:
+        seen.append(prompt)
+        return decode(step, logits, prompt, *rest)
+
+    monkeypatch.setattr(stream, "decode", watched)
     sampling = Sampling(max_new_tokens=6, repetition_penalty=1.3)
-    answer = engine.answer(QUESTION, chunks, method="kvlink", sampling=sampling)
-    assert len(answer.token_ids) == 6
+    assert len(engine.answer(QUESTION, chunks, method="kvlink", sampling=sampling).token_ids) == 6
+    assert seen == [list(engine.prefill(QUESTION, chunks, method="full").prompt.token_ids)]
     engine.index.close()
 
 
