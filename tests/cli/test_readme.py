@@ -149,16 +149,9 @@ def test_its_sentence_on_invented_names_is_as_measured() -> None:
         next(f"{row['sub_em']:.2f}"[1:] for row in pooled if row["method"] == f"{name}+title")
         for name in ("auto", "naive", "full")
     )
-    text = " ".join(README.split())
+    said = f"SmolLM2 answers {default} by default and by naive reuse with titles alike, and {full} by full prefill with"
     assert naive == default
-    assert (
-        f"SmolLM2 answers {default} by default, no more than naive reuse with titles, and {full} by full prefill"
-        in text
-    )
-
-
-def _short_share(value: float) -> str:
-    return f"{value:.2f}".removeprefix("0")
+    assert said in " ".join(README.split())
 
 
 def test_its_other_ratios_are_as_measured() -> None:
