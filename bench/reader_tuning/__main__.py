@@ -13,7 +13,7 @@ from ragcache.model import smollm2
 from reader_tuning.adapter import Adapter
 from reader_tuning.contexts import Contexts
 from reader_tuning.notes import Notes
-from reader_tuning.passages import Material, load, write_examined
+from reader_tuning.passages import Material, load, write_part
 from reader_tuning.row_files import write_rows
 from reader_tuning.rows import Layout
 from reader_tuning.shapes import SHAPES, reshape
@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=Settings.rate, help="learning rate")
     parser.add_argument("--seed", type=int, default=Settings.seed)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--only-write", action="store_true", help="write the examined questions, and tune nothing")
+    parser.add_argument("--only-write", action="store_true", help="write the questions kept apart, and tune nothing")
     parser.add_argument("--contexts", type=int, default=600, help="with --only-write: contexts to train on elsewhere")
     given = parser.parse_args()
     if given.start and not given.shape:
@@ -49,7 +49,8 @@ def main() -> None:
     material = load(given.data)
     settings = Settings(steps=given.steps, rate=given.rate, seed=given.seed)
     if given.only_write:
-        write_examined(material, given.out / "examined")
+        write_part(material.examined, given.out / "examined")
+        write_part(material.validation, given.out / "validation")
         write_rows(material, given.out, given.contexts, given.seed)
     elif given.shape:
         start = given.start or smollm2.prepare_checkpoint(bundled.adapter_path())

@@ -171,14 +171,18 @@ def _wiki(path: Path) -> Iterator[Passage]:
             yield Passage(title, text, tuple(asked))
 
 
-def write_examined(material: Material, folder: Path) -> None:
-    """Write the examined questions as files of the formats they came in, for `ragcache bench quality --data`."""
+def write_part(part: Part, folder: Path) -> None:
+    """Write a part's questions as files of the formats they came in, for `ragcache bench quality --data`.
+
+    The files are called after their folder: `examined/xquad-examined.json`.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     articles = [
         {"title": article[0].title, "paragraphs": [_squad(passage, f"{i}-{j}") for j, passage in enumerate(article)]}
-        for i, article in enumerate(material.examined.articles)
+        for i, article in enumerate(part.articles)
     ]
-    (folder / "xquad-examined.json").write_text(json.dumps({"data": articles}, ensure_ascii=False), encoding="utf-8")
+    squad_file = json.dumps({"data": articles}, ensure_ascii=False)
+    (folder / f"xquad-{folder.name}.json").write_text(squad_file, encoding="utf-8")
     lines = [
         json.dumps(
             {
@@ -188,10 +192,10 @@ def write_examined(material: Material, folder: Path) -> None:
             },
             ensure_ascii=False,
         )
-        for passage in material.examined.single
+        for passage in part.single
         for question, answers in passage.asked
     ]
-    (folder / "nq-open-examined.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / f"nq-open-{folder.name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _squad(passage: Passage, name: str) -> dict[str, object]:

@@ -11,7 +11,7 @@ from reader_tuning import passages
 from reader_tuning.adapter import Adapter
 from reader_tuning.contexts import Context, Contexts, make_context, validation_contexts
 from reader_tuning.examine import Reply, examine, shares
-from reader_tuning.passages import Material, Passage, load, write_examined
+from reader_tuning.passages import Material, Passage, load, write_part
 from reader_tuning.rows import BRANCH, Layout
 from reader_tuning.tuner import Settings, Tuner
 from reader_tuning.whole import Whole
@@ -111,11 +111,11 @@ def test_nothing_examined_is_trained_on(folder: Path) -> None:
 def test_examined_questions_come_back_from_their_files(folder: Path, tmp_path: Path) -> None:
     from ragcache_bench.datasets import load as read
 
-    write_examined(load(folder), tmp_path / "out")
-    (articles,) = [read("xquad", tmp_path / "out" / "xquad-examined.json")]
+    write_part(load(folder).examined, tmp_path / "examined")
+    (articles,) = [read("xquad", tmp_path / "examined" / "xquad-examined.json")]
     assert len(articles) == 6
     assert all(len(one.pages[0]) == 3 and one.titles[0].startswith("Town ") for one in articles)
-    assert len(read("nq-open", tmp_path / "out" / "nq-open-examined.jsonl", chunks=2)) == 3
+    assert len(read("nq-open", tmp_path / "examined" / "nq-open-examined.jsonl", chunks=2)) == 3
 
 
 def test_no_question_is_asked_that_another_passage_answers_too() -> None:

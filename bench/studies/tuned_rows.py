@@ -1,0 +1,99 @@
+"""What a model that was trained to read chunks apart is worth: each tuned row beside its untuned model, same questions.
+
+Every adapter's row answers at each share to recompute, and so do full prefill and naive reuse *of the same tuned
+model*, beside those of the untuned one. All are held against the untuned model's full prefill, question by question:
+
+    python bench/studies/tuned_rows.py --model bundled --adapter runs/siblings/turborag --adapter runs/siblings/kvlink \
+        --tasks sections,pronouns --out docs/benchmarks/tuned-rows-reader.json
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from ragcache_bench import report
+from ragcache_bench.commands import options
+from ragcache_bench.commands.options import bench, numbers
+from ragcache_bench.commands.quality import chosen_tasks
+from ragcache_bench.contenders import Contender, contenders
+from ragcache_bench.records import Record
+from ragcache_bench.table import Result, tabulate
+from ragcache_bench.tasks import Example
+
+from ragcache.errors import InvalidArgument
+from ragcache.methods import METHODS
+from ragcache.model.tuning import Tuning, read_tuning
+
+UNTUNED = ("full", "naive", "random", "auto")
+
+
+def field(tuning: Tuning | None, budgets: Sequence[float]) -> list[Contender]:
+    """Who answers for a model: what any model can, or full prefill, naive reuse and the row it was trained for."""
+    if tuning is None:
+        fixed = contenders(UNTUNED[:2], (), (0,), ())
+        return [*fixed, *contenders(UNTUNED[2:], budgets, (0, 1), ())]
+    rows = [row for row in METHODS.values() if row.finetuned == tuning.recipe]
+    return [*contenders(("full", "naive"), (), (0,), ()), *contenders(rows, (0.0, *budgets), (0,), ())]
+
+
+def named(records: Sequence[Record], tuning: Tuning | None) -> Iterator[Record]:
+    """The same answers; a tuned model's rows say whose they are."""
+    for record in records:
+        own = tuning is None or METHODS[record.method].finetuned
+        yield record if own else replace(record, method=f"{record.method} of {tuning.recipe if tuning else ''}")
+
+
+def pooled(records: Sequence[Record]) -> list[Record]:
+    """All tasks' answers as one task's, so that intervals are over all questions."""
+    return [replace(record, task="all tasks", id=f"{record.task} {record.id}") for record in records]
+
+
+def known_tuning(adapter: Path) -> Tuning:
+    """The record in an adapter's folder.
+
+    Raises
+    ------
+    InvalidArgument
+        If it has none.
+    """
+    tuning = read_tuning(adapter)
+    if tuning is None:
+        raise InvalidArgument(f"{adapter} has no record of `ragcache finetune`; name a folder that it wrote")
+    return tuning
+
+
+def main(
+    adapter: Annotated[list[Path], typer.Option(metavar="DIR", help="Folder of `ragcache finetune`; repeatable.")],
+    model: Annotated[str, typer.Option(metavar="NAME", help="What all of them were trained from.")],
+    tasks: options.Tasks = None,
+    data: options.Data = None,
+    chunks: options.Passages = None,
+    budgets: options.Budgets = "0.05",
+    n: options.Count = 200,
+    seed: options.Seed = 31,
+    dtype: options.Dtype = "auto",
+    max_new_tokens: options.Tokens = 40,
+    workers: options.Workers = 1,
+    out: Annotated[Path, typer.Option(help="JSON to write; table and picture go beside it.")] = Path("tuned.json"),
+) -> None:
+    """Ask every model the same questions, and write one table."""
+    chosen = chosen_tasks(tasks, data or [], chunks)
+    examples: dict[str, list[Example]] = {name: list(task.examples(n, seed)) for name, task in chosen.items()}
+    readers = [(None, None), *((folder, known_tuning(folder)) for folder in adapter)]
+    records, about, how = list[Record](), dict[str, Any](), list[dict[str, Any]]()
+    for folder, tuning in readers:
+        journal = out.with_name(f"{out.stem}-{tuning.recipe if tuning else 'untuned'}.jsonl")
+        named_folder = str(folder) if folder else None
+        with bench(journal, model, dtype, max_new_tokens, 1, workers, together=True, adapter=named_folder) as asked:
+            found = asked.answers(examples, field(tuning, numbers(budgets, float)))
+            records += named(found, tuning)
+            about = about or report.about_reader(asked.reader)
+        how += [asdict(tuning)] if tuning else []
+    about = report.meta(**about, n=n, seed=seed, tasks=list(examples), tuned=how, max_new_tokens=max_new_tokens)
+    report.write(out, Result(tabulate(records), about, tabulate(pooled(records)) if len(examples) > 1 else []))
+
+
+if __name__ == "__main__":
+    typer.run(main)

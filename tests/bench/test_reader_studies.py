@@ -1,0 +1,71 @@
+"""Studies of readers and of the default: what is asked of whom, and under which names the answers stand in a table."""
+
+import runpy
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ragcache_bench.records import Record
+from ragcache_bench.tasks import KNOWN
+from ragcache_bench.tasks.example import add_titles
+
+from ragcache.errors import InvalidArgument
+from ragcache.model.tuning import Tuning
+
+STUDIES = Path(__file__).parents[2] / "bench" / "studies"
+TURBORAG = Tuning("turborag", "independent", "reordered", 0, 0, "bundled", 10)
+
+
+@pytest.fixture(scope="module")
+def studies() -> Mapping[str, Mapping[str, Any]]:
+    return {
+        name: runpy.run_path(str(STUDIES / f"{name}.py")) for name in ("title_wordings", "tuned_rows", "left_contexts")
+    }
+
+
+def _record(method: str) -> Record:
+    return Record("", "sections", "1", method, None, 0, "", 1.0, 1.0, None, 0.1, None)
+
+
+# -- titles ----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("task", ["sections", "pronouns", "labels"])
+def test_a_title_becomes_a_sentence_on_every_chunk_that_has_one_but_a_header(task: str, studies: Any) -> None:
+    for example in KNOWN[task].examples(4, 7):
+        said = studies["title_wordings"]["as_sentence"](example)
+        for text, line, now in zip(example.chunks, add_titles(example).chunks, said.chunks, strict=True):
+            title = "" if text.startswith("This page is about") else line.removesuffix(text).strip()
+            assert now == (f"This page is about {title}. {text}" if title else text)
+        where = [[text in page for page in example.pages] for text in example.chunks]
+        assert [[text in page for page in said.pages] for text in said.chunks] == where
+        assert (said.question, said.answers) == (example.question, example.answers)
+
+
+# -- tuned rows ------------------------------------------------------------------------------------------------------
+def test_a_tuned_model_answers_by_its_own_row_at_every_share_and_by_full_prefill(studies: Any) -> None:
+    field = studies["tuned_rows"]["field"]
+    assert [(who.name, who.recompute) for who in field(TURBORAG, [0.05])] == [
+        ("full", None), ("naive", None), ("turborag", 0.0), ("turborag", 0.05),
+    ]  # fmt: skip
+    assert {who.name for who in field(None, [0.05])} == {"full", "naive", "random", "auto"}
+
+
+def test_full_prefill_of_a_tuned_model_is_not_taken_for_the_untuned_ones(studies: Any) -> None:
+    named = studies["tuned_rows"]["named"]
+    answers = [_record("full"), _record("naive"), _record("turborag")]
+    assert [one.method for one in named(answers, TURBORAG)] == ["full of turborag", "naive of turborag", "turborag"]
+    assert [one.method for one in named(answers[:2], None)] == ["full", "naive"]
+
+
+def test_a_folder_without_a_record_is_refused(studies: Any, tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgument, match="no record of `ragcache finetune`"):
+        studies["tuned_rows"]["known_tuning"](tmp_path)
+
+
+# -- the default -----------------------------------------------------------------------------------------------------
+def test_lines_are_compared_on_one_axis_at_a_time(studies: Any) -> None:
+    by_context, by_layers = (studies["left_contexts"][name] for name in ("BY_CONTEXT", "BY_LAYERS"))
+    for lines in (by_context, by_layers):
+        assert len({row.name for row in lines}) == len(lines)
+    assert len({row.encode for row in by_layers}) == 1
+    assert len({row.select for row in by_layers}) == len(by_layers)
