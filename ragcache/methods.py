@@ -319,10 +319,10 @@ _ROWS = (
         "auto",
         InDocument(),
         _EVERY_LAYER,
-        0.0,
-        about="the default: in-document, with nothing recomputed unless a share is asked for (ours)",
-        when="nothing else is known; recompute where documents may mislead, at the price of what only they say",
-        when_not="chunks come without documents: try prophetkv",
+        0.05,
+        about="the default: in-document at a small share (ours)",
+        when="nothing else is known; recompute more where documents mislead, nothing where headings are not retrieved",
+        when_not="chunks come without documents: try fusionrag",
     ),
 )
 

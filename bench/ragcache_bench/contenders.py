@@ -23,6 +23,8 @@ TITLE = "+title"
 """Behind a row's name: its chunks have their title as a first line, where a question knows titles."""
 TITLED = ("full+title", "naive+title", "auto+title")
 REFERENCES = ("evidence", "true-deviation")
+UNASKED = (*CONTROLS, *REFERENCES, *TITLED)
+"""Rows that take part in every table of answers."""
 _FIXED = (HEADS, EVIDENCE, TRUE_DEVIATION)  # their one share is their own
 
 
@@ -62,7 +64,7 @@ def contenders(
     names: Iterable[str | Method],
     budgets: Sequence[float],
     seeds: Sequence[int] = (0,),
-    controls: Sequence[str] = (*CONTROLS, *REFERENCES, *TITLED),
+    controls: Sequence[str] = UNASKED,
 ) -> list[Contender]:
     """Methods times budgets, behind the controls and references; a row with a fixed cost once.
 
@@ -99,11 +101,11 @@ def contenders(
 
 
 def with_defaults(field: Iterable[Contender]) -> list[Contender]:
-    """The same, and as they are those rows that recompute nothing unless asked to: the default is one of them."""
+    """The same, and at their own share the default and those rows that recompute nothing unless asked to."""
     found: list[Contender] = []
     for who in field:
         itself = replace(who, recompute=who.method.recompute)
-        if who.method.recompute == 0 and itself not in found:
+        if (who.method.recompute == 0 or who.name == methods.DEFAULT_METHOD) and itself not in found:
             found.append(itself)
         if who not in found:
             found.append(who)

@@ -3,8 +3,9 @@
 The default was first chosen on the built-in test model. This asks a real one, SmolLM2, the questions by which its
 tuning was validated: passages of one article (XQuAD), passages that stand alone (NQ-open), and our own tasks.
 
-    python bench/studies/left_contexts.py --data xquad:runs/smollm2/validation/xquad-validation.json \
-        --data nq-open:runs/smollm2/validation/nq-open-validation.jsonl --out docs/benchmarks/left-contexts.json
+    python bench/studies/left_contexts.py --compare contexts --data xquad:runs/smollm2/validation/xquad-validation.json
+
+What was chosen is examined on other questions: `--compare share`. `bench/recipes/default-smollm2.sh` has all runs.
 """
 
 from pathlib import Path
@@ -40,11 +41,16 @@ BY_LAYERS = tuple(
 )
 
 
-COMPARED = {"contexts": BY_CONTEXT, "layers": BY_LAYERS}
+COMPARED: dict[str, tuple[str | Method, ...]] = {
+    "contexts": BY_CONTEXT,
+    "layers": BY_LAYERS,
+    "share": ("auto", "auto+title"),
+}
+CONTROLS = ("full", "naive", "random", "full+title", "naive+title")
 
 
 def main(
-    compare: Annotated[str, typer.Option(help="contexts, or layers: those that the question's attention is read in.")],
+    compare: Annotated[str, typer.Option(help="contexts; layers to read the question's attention in; or share.")],
     tasks: options.Tasks = None,
     data: options.Data = None,
     chunks: options.Passages = None,
@@ -56,7 +62,7 @@ def main(
     out: Annotated[Path, typer.Option(help="JSON to write; table and picture go beside it.")] = Path("contexts.json"),
 ) -> None:
     """Ask every composition, and write the table."""
-    setup = Setup(COMPARED[compare], numbers(budgets, float), (0,), n, model, "bfloat16", 24, 1, out)
+    setup = Setup(COMPARED[compare], numbers(budgets, float), (0,), n, model, "bfloat16", 24, 1, out, controls=CONTROLS)
     on_tasks(setup, chosen_tasks(tasks, data or [], chunks), seed, workers, together=True)
 
 

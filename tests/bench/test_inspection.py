@@ -289,9 +289,9 @@ def test_inspect_a_default_index_by_its_own_method_and_by_another_as_the_error_a
     assert shown.exit_code == 0, shown.output
     found = json.loads(shown.stdout)
     assert [(one["method"], one["recompute"]) for one in found["choices"]] == [
-        ("auto", 0.0),
-        ("in-document", 0.15),
-        ("behind-document", 0.15),
+        ("auto", 0.05),
+        ("in-document", 0.05),
+        ("behind-document", 0.05),
     ]
     assert found["layers"][2]["key_naive"] > 0
     assert run("Who leads the Tide project?", *options, "--recompute", 0.5).exit_code == 0

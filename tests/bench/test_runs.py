@@ -74,7 +74,7 @@ def test_controls_take_part_unasked_and_fixed_rows_once() -> None:
     }  # fmt: skip
     assert len({repr(one) for one in field}) == len(field)
     assert [one.recompute for one in contenders(["auto"], (0.3,), controls=())] == [0.3]
-    assert [one.recompute for one in with_defaults(contenders(["auto"], (0.3,), controls=()))] == [0.0, 0.3]
+    assert [one.recompute for one in with_defaults(contenders(["auto"], (0.3,), controls=()))] == [0.05, 0.3]
 
 
 def test_unknown_names_and_impossible_budgets_are_refused_before_anything_runs() -> None:
@@ -155,8 +155,8 @@ def test_a_titled_row_takes_all_budgets_where_it_is_named_and_its_own_as_a_contr
     def shares(names: list[str]) -> list[float | None]:
         return [one.recompute for one in contenders(names, (0.05, 0.3)) if one.name == "auto+title"]
 
-    assert shares([]) == [0.0]
-    assert shares(["auto+title"]) == [0.0, 0.05, 0.3]
+    assert shares([]) == [0.05]
+    assert shares(["auto+title"]) == [0.05, 0.3]
 
 
 def test_a_title_that_changes_nothing_is_not_asked_about(reader: Reader, raw: Path) -> None:

@@ -42,6 +42,8 @@ class Setup:
     out: Path
     auxiliary: str | None = None
     adapter: str | None = None
+    controls: "Sequence[str] | None" = None
+    """Rows that take part unasked; None for those of every table."""
 
     def about(self) -> dict[str, Any]:
         """For a result's meta; KV is read from memory but for the first contender of each question."""
@@ -164,14 +166,15 @@ def on_tasks(
 ) -> None:
     """Run the tasks, and write what comes out; into the folder `kvpress` too, as kvpress keeps its results."""
     from ragcache_bench import report
-    from ragcache_bench.contenders import contenders, left_out, untuned, with_defaults
+    from ragcache_bench.contenders import UNASKED, contenders, left_out, untuned, with_defaults
     from ragcache_bench.kvpress import Asked, write_results
     from ragcache_bench.pareto import pooled, pools
     from ragcache_bench.table import Result, by_gap, tabulate
     from ragcache_bench.tasks import KNOWN
 
     report.check_plotting()
-    field = with_defaults(contenders(setup.names, setup.budgets, setup.seeds))
+    unasked = UNASKED if setup.controls is None else setup.controls
+    field = with_defaults(contenders(setup.names, setup.budgets, setup.seeds, unasked))
     how = (setup.model, setup.dtype, setup.max_new_tokens, setup.threads, workers)
     with bench(setup.out.with_suffix(".jsonl"), *how, together=together, adapter=setup.adapter) as asked:
         refused = untuned((who.method for who in field), asked.reader)
