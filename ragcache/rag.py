@@ -68,7 +68,7 @@ class RagCache:
         self.model_note = ""
         self._vectors = vectors
         self._documents = Documents(index.path, index.catalog, index.forgotten, vectors.delete)
-        self._embedder = embedder
+        self.embedder = embedder
         self._splitter = splitter
         self._retriever = retriever
         self._search = Search(index, vectors, embedder, reranker)
@@ -487,7 +487,7 @@ class RagCache:
     ) -> Ingestion:
         tokens = self.chunk_tokens if chunk_tokens is None else chunk_tokens
         where = self.titles if titles is None else check_choice("titles", titles, TITLES)
-        chunking = Chunking(self.index, self._embedder, tokens, where, self._splitter)
+        chunking = Chunking(self.index, self.embedder, tokens, where, self._splitter)
         return Ingestion(self.index, self._vectors, chunking, progress or ignore_progress)
 
     def _remember(self, chunking: Chunking) -> None:
