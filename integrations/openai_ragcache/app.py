@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from openai_ragcache import chat, status
+from openai_ragcache import chat, completions, embeddings, status
 from openai_ragcache.api_errors import add_handlers
 from openai_ragcache.engine_queue import EngineQueue
 from openai_ragcache.guard import AskForKey, LimitBody
@@ -43,7 +43,7 @@ def create_app(tenants: Tenants, settings: ServerSettings | None = None) -> Fast
 
     app = FastAPI(title="ragcache", docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
     app.state.server = server
-    for routes in (status, chat):
+    for routes in (status, chat, completions, embeddings):
         app.include_router(routes.router)
     add_handlers(app)
     app.add_middleware(LimitBody, settings=settings)

@@ -183,3 +183,32 @@ class ChatBody(Generating):
     def limit(self) -> int | None:
         """Most tokens of the answer, by either of its names."""
         return self.max_completion_tokens if self.max_completion_tokens is not None else self.max_tokens
+
+
+class CompletionBody(Generating):
+    """`POST /v1/completions`."""
+
+    unsupported = {
+        "n": (1,),
+        "best_of": (1,),
+        "echo": (False,),
+        "suffix": ("",),
+        "logprobs": (0, False),
+        "logit_bias": ({},),
+        "frequency_penalty": (0,),
+        "presence_penalty": (0,),
+    }
+    ignored = frozenset({"user"})
+
+    prompt: Word | Annotated[list[int], Field(min_length=1)] | Annotated[list[Word], Field(min_length=1, max_length=64)]
+
+
+class EmbeddingBody(Body):
+    """`POST /v1/embeddings`."""
+
+    unsupported = {"dimensions": ()}
+    ignored = frozenset({"user"})
+
+    model: Word
+    input: Word | Annotated[list[Word], Field(min_length=1, max_length=2048)]
+    encoding_format: Literal["float", "base64"] = "float"

@@ -1,7 +1,7 @@
 """A request for text, done by the engine: pieces of the answer as they come, then all that there is to say of it."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -48,12 +48,7 @@ class Generated:
     @property
     def usage(self) -> dict[str, int]:
         """OpenAI's count of tokens. Reuse is not in it: a client would take it for an exact prefix cache's."""
-        total = self.prompt_tokens + self.completion_tokens
-        return {
-            "prompt_tokens": self.prompt_tokens,
-            "completion_tokens": self.completion_tokens,
-            "total_tokens": total,
-        }
+        return sum_usage([self])
 
 
 @dataclass(frozen=True)
@@ -122,6 +117,12 @@ class Generation:
         """Whether the most tokens ended the answer, and no stop string in the last of them."""
         text = self.rag.reader.tokenizer.decode(list(token_ids), skip_special_tokens=True)
         return len(token_ids) >= sampling.max_new_tokens and not any(word in text for word in sampling.stop)
+
+
+def sum_usage(answers: Sequence[Generated]) -> dict[str, int]:
+    """The tokens of some answers together."""
+    asked, said = (sum(one.prompt_tokens for one in answers), sum(one.completion_tokens for one in answers))
+    return {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said}
 
 
 def describe(report: CacheReport, waited_ms: float) -> dict[str, Any]:
