@@ -316,8 +316,8 @@ class RagCache:
             return self._start_early(question, top_k, method, recompute, sampling, history, retriever)
         return self.engine.start(self._request(question, top_k, method, recompute, sampling, history, None))
 
-    def retrieve(self, question: str, *, top_k: int | None = None) -> list[Chunk]:
-        """The best chunks, best first, with their cosine similarity where it is known.
+    def retrieve(self, question: str, *, top_k: int | None = None, sources: Sequence[str] | None = None) -> list[Chunk]:
+        """The best chunks, of some documents only if their sources are given, best first, each with its similarity.
 
         Raises
         ------
@@ -331,7 +331,7 @@ class RagCache:
         self._ingestion().follow()
         if self._vectors.count() == 0:
             raise nothing_in(self.index.path)
-        return self._search.find(question, count, self._retriever)
+        return self._search.find(question, count, self._retriever, None if sources is None else frozenset(sources))
 
     def adopt(
         self,

@@ -6,10 +6,11 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from openai_ragcache import chat, completions, embeddings, status
+from openai_ragcache import chat, completions, embeddings, files, responses, status, stores
 from openai_ragcache.api_errors import add_handlers
 from openai_ragcache.engine_queue import EngineQueue
 from openai_ragcache.guard import AskForKey, LimitBody
+from openai_ragcache.ingesting import resume
 from openai_ragcache.metrics import Metrics
 from openai_ragcache.server import Server
 from openai_ragcache.settings import ServerSettings
@@ -38,12 +39,14 @@ def create_app(tenants: Tenants, settings: ServerSettings | None = None) -> Fast
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        for tenant in tenants.all:
+            resume(server.queue, tenant)
         yield
         server.queue.close()
 
     app = FastAPI(title="ragcache", docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
     app.state.server = server
-    for routes in (status, chat, completions, embeddings):
+    for routes in (status, chat, completions, embeddings, files, stores, responses):
         app.include_router(routes.router)
     add_handlers(app)
     app.add_middleware(LimitBody, settings=settings)

@@ -212,3 +212,102 @@ class EmbeddingBody(Body):
     model: Word
     input: Word | Annotated[list[Word], Field(min_length=1, max_length=2048)]
     encoding_format: Literal["float", "base64"] = "float"
+
+
+_STRATEGY = {"chunking_strategy": ({"type": "auto"},)}
+_VALUES = dict[Word, Word | float | bool]
+Count = Annotated[int, Field(ge=1, le=50)]
+
+
+class StoreBody(Body):
+    """`POST /v1/vector_stores`."""
+
+    unsupported: ClassVar[Mapping[str, tuple[object, ...]]] = {**_STRATEGY, "expires_after": ()}
+    ignored = frozenset({"description"})
+
+    name: Annotated[Word, Field(max_length=256)] = ""
+    file_ids: Annotated[list[Word], Field(max_length=500)] = Field(default_factory=list)
+    metadata: Annotated[dict[Word, Word], Field(max_length=16)] | None = None
+
+
+class StoreChange(Body):
+    """`POST /v1/vector_stores/{id}`."""
+
+    unsupported = {"expires_after": ()}
+
+    name: Annotated[Word, Field(max_length=256)] | None = None
+    metadata: Annotated[dict[Word, Word], Field(max_length=16)] | None = None
+
+
+class MemberBody(Body):
+    """`POST /v1/vector_stores/{id}/files`."""
+
+    unsupported = _STRATEGY
+
+    file_id: Word
+    attributes: Annotated[_VALUES, Field(max_length=16)] | None = None
+
+
+class SearchBody(Body):
+    """`POST /v1/vector_stores/{id}/search`."""
+
+    unsupported = {"filters": (), "ranking_options": (), "rewrite_query": (False,)}
+
+    query: Word | Annotated[list[Word], Field(min_length=1, max_length=16)]
+    max_num_results: Count = 10
+
+
+class FileSearch(Body):
+    """The tool that a response may use."""
+
+    unsupported = {"filters": (), "ranking_options": ()}
+
+    type: Literal["file_search"]
+    vector_store_ids: Annotated[list[Word], Field(min_length=1, max_length=16)]
+    max_num_results: Count | None = None
+
+
+class InputMessage(Body):
+    """A message of a response's input."""
+
+    ignored = frozenset({"id", "status", "phase"})
+
+    type: Literal["message"] = "message"
+    role: Role
+    content: Text
+
+
+class ResponseBody(Generating):
+    """`POST /v1/responses`."""
+
+    unsupported = {
+        "background": (False,),
+        "conversation": (),
+        "previous_response_id": (),
+        "prompt": (),
+        "store": (False,),
+        "text": ({"format": {"type": "text"}},),
+        "reasoning": (),
+        "tool_choice": ("auto", "required"),
+        "top_logprobs": (0,),
+        "truncation": ("disabled",),
+        "max_tokens": (),
+        "stream_options": (),
+        "max_tool_calls": (),
+    }
+    ignored = frozenset(
+        {"user", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"}
+        | {"parallel_tool_calls"}
+    )
+
+    input: Word | Annotated[list[InputMessage], Field(min_length=1)]
+    instructions: Word | None = None
+    tools: Annotated[list[FileSearch], Field(max_length=1)] = Field(default_factory=list)
+    include: list[Literal["file_search_call.results"]] = Field(default_factory=list)
+    max_output_tokens: Annotated[int, Field(ge=1, lt=_INTEGERS)] | None = None
+    metadata: Annotated[dict[Word, Word], Field(max_length=16)] | None = None
+
+    @property
+    def limit(self) -> int | None:
+        """Most tokens of the answer."""
+        return self.max_output_tokens

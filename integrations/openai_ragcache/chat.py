@@ -12,7 +12,8 @@ from openai_ragcache.answering import results_of, stream_events
 from openai_ragcache.api_errors import ApiError
 from openai_ragcache.bodies import ChatBody, Document
 from openai_ragcache.generation import Generated, Generation
-from openai_ragcache.server import ServerOf, TenantOf, new_id
+from openai_ragcache.names import new_id
+from openai_ragcache.server import ServerOf, TenantOf
 from ragcache import Chunk, Engine, Message
 from ragcache.engine.chat import merge_messages
 from ragcache.engine.request import Request, RequestOptions

@@ -15,7 +15,8 @@ from openai_ragcache.api_errors import ApiError
 from openai_ragcache.bodies import CompletionBody
 from openai_ragcache.engine_queue import Job
 from openai_ragcache.generation import Generated, Generation, sum_usage
-from openai_ragcache.server import ServerOf, TenantOf, new_id
+from openai_ragcache.names import new_id
+from openai_ragcache.server import ServerOf, TenantOf
 from ragcache import Reader
 
 router = APIRouter()

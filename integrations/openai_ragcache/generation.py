@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from openai_ragcache.api_errors import ApiError, hide_folders
 from openai_ragcache.bodies import Generating
 from openai_ragcache.engine_queue import Job
 from openai_ragcache.metrics import Metrics
+from openai_ragcache.names import file_name
 from openai_ragcache.settings import ServerSettings
 from ragcache import RagCache
 from ragcache.engine.answer import Source
@@ -75,9 +75,12 @@ class Generation:
     settings: ServerSettings
     metrics: Metrics
 
-    def run(self, job: Job[Any]) -> Iterator[str | Generated]:
-        """Give the pieces, then the finished answer; breaks off wherever nobody waits any more, in a forward too."""
-        clock = Clock(self.rag.reader.device)
+    def run(self, job: Job[Any], clock: Clock | None = None) -> Iterator[str | Generated]:
+        """Give the pieces, then the finished answer; breaks off wherever nobody waits any more, in a forward too.
+
+        The clock may have been begun in front of retrieval.
+        """
+        clock = clock or Clock(self.rag.reader.device)
         clock.check = job.check
         choice = self.body.ragcache
         options = RequestOptions(choice.method, choice.recompute, self.body.sampling, clock=clock)
@@ -142,9 +145,3 @@ def describe(report: CacheReport, waited_ms: float) -> dict[str, Any]:
         "ms": {**whole["ms"], "queue": waited_ms},
         "notes": [hide_folders(note) for note in report.notes],
     }
-
-
-def file_name(source: str) -> str:
-    """A document's name without its folders, as text that can be sent."""
-    name = Path(source).name if Path(source).is_absolute() else source
-    return name.encode("utf-8", "replace").decode("utf-8")

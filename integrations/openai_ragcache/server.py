@@ -1,6 +1,5 @@
 """What the routes have in common: tenants, the engine's queue, settings, and the names of the models."""
 
-import secrets
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,11 +59,6 @@ class Server:
                 param="model",
                 code="model_not_found",
             )
-
-
-def new_id(kind: str) -> str:
-    """A name that nobody can guess."""
-    return f"{kind}-{secrets.token_hex(12)}"
 
 
 def _server(request: Request) -> Server:

@@ -4,12 +4,14 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from ragcache.errors import InvalidArgument
 
 if TYPE_CHECKING:
+    from openai_ragcache.uploads import Uploads
     from ragcache import RagCache
 
 _SHORTEST = 16  # characters of a key
@@ -26,6 +28,18 @@ class Tenant:
     """
 
     rag: "RagCache"
+
+    @cached_property
+    def uploads(self) -> "Uploads":
+        """Its files and vector stores, in the index's folder."""
+        from openai_ragcache.uploads import Uploads
+
+        return Uploads(self.rag.index.path / "uploads")
+
+    def close(self) -> None:
+        """Close the index."""
+        self.uploads.close()
+        self.rag.close()
 
 
 class Tenants:
@@ -71,7 +85,7 @@ class Tenants:
         """Close every tenant's index."""
         with ExitStack() as stack:
             for tenant in self.all:
-                stack.callback(tenant.rag.close)
+                stack.callback(tenant.close)
 
 
 def read_keys(path: Path) -> dict[str, Path]:
