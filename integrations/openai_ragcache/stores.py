@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Response
 
 from openai_ragcache.answering import results_of
 from openai_ragcache.api_errors import not_found
@@ -18,6 +18,7 @@ from openai_ragcache.uploads import Member, UploadedFile, VectorStore
 from ragcache import Chunk
 
 router = APIRouter(prefix="/v1/vector_stores")
+_POLL_MS = "200"  # what the official client waits before it asks again
 
 
 @router.post("")
@@ -97,8 +98,9 @@ async def list_store_files(id: str, tenant: TenantOf, page: PageOf) -> dict[str,
 
 
 @router.get("/{id}/files/{file_id}")
-async def show_store_file(id: str, file_id: str, tenant: TenantOf) -> dict[str, Any]:
-    """One of them: whether its chunks are there yet."""
+async def show_store_file(id: str, file_id: str, tenant: TenantOf, response: Response) -> dict[str, Any]:
+    """One of them: whether its chunks are there yet, and when to ask again."""
+    response.headers["openai-poll-after-ms"] = _POLL_MS
     return _as_member(_find_member(tenant, id, file_id), find_file(tenant, file_id))
 
 
