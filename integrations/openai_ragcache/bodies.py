@@ -52,6 +52,7 @@ Text = Annotated[str, BeforeValidator(_as_text), AfterValidator(_encodable)]
 Role = Annotated[str, BeforeValidator(_known_role)]
 Temperature = Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)]
 Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1, le=50)]
 
 
 class Body(BaseModel):
@@ -81,11 +82,17 @@ class Body(BaseModel):
         return {name: value for name, value in data.items() if name not in dropped}
 
 
-class MethodChoice(Body):
-    """Which row of the method table answers, and how much it recomputes; the index's own by default."""
+class ReuseOptions(Body):
+    """What is ragcache's own: which row of the method table answers, over which chunks, and what is said of them.
+
+    With `retrieve` so many chunks of the index are found for the last message, and put into ragcache's own prompt; with
+    `texts` the answer's `ragcache` object has their texts, in runs of tokens that were recomputed or were not.
+    """
 
     method: Word | None = None
     recompute: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = None
+    retrieve: Count | None = None
+    texts: bool = False
 
 
 class StreamOptions(Body):
@@ -109,7 +116,7 @@ class Generating(Body):
     max_tokens: Annotated[int, Field(ge=1, lt=_INTEGERS)] | None = None
     stream: bool = False
     stream_options: StreamOptions | None = None
-    ragcache: MethodChoice = MethodChoice()
+    ragcache: ReuseOptions = ReuseOptions()
 
     @property
     def limit(self) -> int | None:
@@ -216,7 +223,6 @@ class EmbeddingBody(Body):
 
 _STRATEGY = {"chunking_strategy": ({"type": "auto"},)}
 _VALUES = dict[Word, Word | float | bool]
-Count = Annotated[int, Field(ge=1, le=50)]
 
 
 class StoreBody(Body):

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter
@@ -14,8 +15,9 @@ from openai_ragcache.bodies import ChatBody, Document
 from openai_ragcache.generation import Generated, Generation
 from openai_ragcache.names import new_id
 from openai_ragcache.server import ServerOf, TenantOf
-from ragcache import Chunk, Engine, Message
+from ragcache import Chunk, Engine, Message, RagCache
 from ragcache.engine.chat import merge_messages
+from ragcache.engine.clock import Clock
 from ragcache.engine.request import Request, RequestOptions
 
 router = APIRouter()
@@ -25,7 +27,7 @@ router = APIRouter()
 async def complete_chat(body: ChatBody, request: HttpRequest, server: ServerOf, tenant: TenantOf) -> Response:
     """Answer a conversation; chunks of the index that stand in it come from the cache."""
     server.check_model(body.model)
-    build = chat_builder(tenant.rag.engine, body)
+    build = chat_builder(tenant.rag, body)
     generation = Generation(tenant.rag, body, build, server.settings, server.metrics)
     job = server.queue.submit(generation.run)
     head = {"id": new_id("chatcmpl"), "created": int(time.time()), "model": body.model}
@@ -40,23 +42,30 @@ async def complete_chat(body: ChatBody, request: HttpRequest, server: ServerOf, 
     )
 
 
-def chat_builder(engine: Engine, body: ChatBody) -> Callable[[RequestOptions], Request]:
-    """What makes the engine's request of a conversation; over its documents in the built-in template, if it has some.
+def chat_builder(rag: RagCache, body: ChatBody) -> Callable[[RequestOptions], Request]:
+    """What makes the engine's request of a conversation.
+
+    With documents, or chunks that are to be retrieved, it is over those, in the built-in template.
 
     Raises
     ------
     ApiError
-        If there are documents, and the last message is not the user's.
+        If there are some, and the last message is not the user's.
     """
+    engine, count = rag.engine, body.ragcache.retrieve
     turns = merge_messages(Message(one.role, one.content) for one in body.messages if one.content.strip())
-    if not body.documents:
+    if not body.documents and count is None:
         return lambda options: engine.requests.from_prompt(turns, options)
     if not turns or turns[-1].role != "user":
-        raise ApiError("with documents, the last message must be the user's question", param="messages")
+        raise ApiError("over documents, the last message must be the user's question", param="messages")
     *history, question = turns
 
     def build(options: RequestOptions) -> Request:
-        return engine.requests.from_question(question.text, _chunks(engine, body.documents), options, history)
+        clock = options.clock or Clock(rag.reader.device)
+        with clock.stage("retrieve", waits=False):
+            found = [] if count is None else rag.retrieve(question.text, top_k=count)
+        chunks = [*_chunks(engine, body.documents), *found]
+        return engine.requests.from_question(question.text, chunks, replace(options, clock=clock), history)
 
     return build
 

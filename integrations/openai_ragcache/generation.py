@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from openai_ragcache.api_errors import ApiError, hide_folders
@@ -12,7 +14,7 @@ from openai_ragcache.metrics import Metrics
 from openai_ragcache.names import file_name
 from openai_ragcache.settings import ServerSettings
 from ragcache import RagCache
-from ragcache.engine.answer import Source
+from ragcache.engine.answer import Answer, Source
 from ragcache.engine.clock import Clock
 from ragcache.engine.request import Request, RequestOptions
 from ragcache.engine.stream import Stream, strip_leading_space
@@ -113,13 +115,39 @@ class Generation:
             prompt_tokens=tokens.context + tokens.question,
             completion_tokens=written,
             sources=answer.sources,
-            about=describe(answer.report, job.waited_ms),
+            about=describe(answer.report, job.waited_ms) | self._texts(stream, answer),
         )
+
+    def _texts(self, stream: Stream, answer: Answer) -> dict[str, Any]:
+        """The chunks' places and texts, in the prompt's order, where the request asks for them."""
+        if not self.body.ragcache.texts:
+            return {}
+        sources = {source.id: source for source in answer.sources}
+        runs = token_runs(stream, self.rag.reader.tokenizer)
+        shown = [(sources[id], parts) for id, parts in runs if id in sources]
+        return {"texts": [_as_text(source, parts) for source, parts in shown]}
 
     def _ran_out(self, token_ids: tuple[int, ...], sampling: Sampling) -> bool:
         """Whether the most tokens ended the answer, and no stop string in the last of them."""
         text = self.rag.reader.tokenizer.decode(list(token_ids), skip_special_tokens=True)
         return len(token_ids) >= sampling.max_new_tokens and not any(word in text for word in sampling.stop)
+
+
+def token_runs(stream: Stream, tokenizer: Any) -> list[tuple[str, list[tuple[str, bool]]]]:
+    """Each chunk of a prompt by its id, as runs of text: whether their tokens were reused, and computed again."""
+    prompt, recomputed, found = stream.prompt, stream.recomputed.tolist(), []
+    for place in prompt.chunks():
+        segment, again = prompt.segments[place], recomputed[prompt.span(place)]
+        parts = groupby(zip(segment.token_ids, again, strict=True), key=itemgetter(1))
+        texts = [(tokenizer.decode([token for token, _ in part]), state) for state, part in parts]
+        found.append((segment.chunk or "", texts))
+    return found
+
+
+def _as_text(source: Source, parts: list[tuple[str, bool]]) -> dict[str, Any]:
+    runs = [{"text": text, "recomputed": state} for text, state in parts]
+    place = {"source": file_name(source.source), "page": source.page, "heading": source.heading, "score": source.score}
+    return {"id": source.id, **place, "runs": runs}
 
 
 def sum_usage(answers: Sequence[Generated]) -> dict[str, int]:

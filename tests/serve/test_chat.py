@@ -150,3 +150,25 @@ def test_two_system_messages_are_one_and_a_developer_is_the_system(client: OpenA
     first, second = (client.chat.completions.create(model=MODEL, messages=said) for said in (two, one))
     assert first.choices[0].message.content == second.choices[0].message.content
     assert first.usage == second.usage
+
+
+def test_chunks_are_retrieved_for_the_question_where_a_request_says_how_many(client: OpenAI, rag: RagCache) -> None:
+    question = "Who leads the project Amber Raven?"
+    options = {"retrieve": 3, "texts": True, "recompute": 0.5}
+    said = [{"role": "user", "content": question}]
+    answer = client.chat.completions.create(model=MODEL, messages=said, extra_body={"ragcache": options})
+    own = rag.ask(question, top_k=3, recompute=0.5)
+    assert answer.choices[0].message.content == own.text
+    about = answer.model_extra["ragcache"]
+    assert [one["id"] for one in about["texts"]] == [chunk["id"] for chunk in about["chunks"]]
+    assert about["ms"]["retrieve"] > 0
+    for one, source in zip(about["texts"], own.sources, strict=True):
+        assert "".join(run["text"] for run in one["runs"]).strip() == source.text.strip()
+        assert one["score"] == pytest.approx(source.score)
+        assert {run["recomputed"] for run in one["runs"]} == {True, False}
+
+
+def test_texts_are_said_only_where_they_are_asked_for(client: OpenAI, chunks: list[Chunk]) -> None:
+    answer = client.chat.completions.create(model=MODEL, messages=ask(chunks[:1]), max_tokens=1)
+    assert "texts" not in answer.model_extra["ragcache"]
+    assert chunks[0].text not in answer.to_json()
