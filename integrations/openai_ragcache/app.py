@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from openai_ragcache import chat, completions, embeddings, files, responses, status, stores
+from openai_ragcache import chat, completions, embeddings, files, responses, site, status, stores
 from openai_ragcache.api_errors import add_handlers
 from openai_ragcache.engine_queue import EngineQueue
 from openai_ragcache.guard import AskForKey, LimitBody
@@ -46,7 +46,7 @@ def create_app(tenants: Tenants, settings: ServerSettings | None = None) -> Fast
 
     app = FastAPI(title="ragcache", docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
     app.state.server = server
-    for routes in (status, chat, completions, embeddings, files, stores, responses):
+    for routes in (site, status, chat, completions, embeddings, files, stores, responses):
         app.include_router(routes.router)
     add_handlers(app)
     app.add_middleware(LimitBody, settings=settings)
