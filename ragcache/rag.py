@@ -68,7 +68,7 @@ class RagCache:
         self.model_note = ""
         self._vectors = vectors
         self._documents = Documents(index.path, index.catalog, index.forgotten, vectors.delete)
-        self._embedder = embedder
+        self.embedder = embedder
         self._splitter = splitter
         self._retriever = retriever
         self._search = Search(index, vectors, embedder, reranker)
@@ -316,8 +316,8 @@ class RagCache:
             return self._start_early(question, top_k, method, recompute, sampling, history, retriever)
         return self.engine.start(self._request(question, top_k, method, recompute, sampling, history, None))
 
-    def retrieve(self, question: str, *, top_k: int | None = None) -> list[Chunk]:
-        """The best chunks, best first, with their cosine similarity where it is known.
+    def retrieve(self, question: str, *, top_k: int | None = None, sources: Sequence[str] | None = None) -> list[Chunk]:
+        """The best chunks, of some documents only if their sources are given, best first, each with its similarity.
 
         Raises
         ------
@@ -331,7 +331,7 @@ class RagCache:
         self._ingestion().follow()
         if self._vectors.count() == 0:
             raise nothing_in(self.index.path)
-        return self._search.find(question, count, self._retriever)
+        return self._search.find(question, count, self._retriever, None if sources is None else frozenset(sources))
 
     def adopt(
         self,
@@ -487,7 +487,7 @@ class RagCache:
     ) -> Ingestion:
         tokens = self.chunk_tokens if chunk_tokens is None else chunk_tokens
         where = self.titles if titles is None else check_choice("titles", titles, TITLES)
-        chunking = Chunking(self.index, self._embedder, tokens, where, self._splitter)
+        chunking = Chunking(self.index, self.embedder, tokens, where, self._splitter)
         return Ingestion(self.index, self._vectors, chunking, progress or ignore_progress)
 
     def _remember(self, chunking: Chunking) -> None:

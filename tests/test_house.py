@@ -29,6 +29,7 @@ PACKAGES = {
     "auxiliary_tuning": ROOT / "bench" / "auxiliary_tuning",
     "langchain_ragcache": ROOT / "integrations" / "langchain_ragcache",
     "llama_index_ragcache": ROOT / "integrations" / "llama_index_ragcache",
+    "openai_ragcache": ROOT / "integrations" / "openai_ragcache",
     "ragcache_finetune": ROOT / "integrations" / "ragcache_finetune",
 }
 # Lower rooms first; a module may import from its own room and from lower ones.
@@ -169,7 +170,8 @@ def test_the_library_knows_neither_its_benchmarks_nor_its_commands() -> None:
         ("langchain_ragcache", "llama_index_ragcache", "ragcache_finetune"),
     )
     may_not = {
-        "ragcache.": (*bench, "ragcache_cli", *doors),
+        "ragcache.": (*bench, "ragcache_cli", *doors, "openai_ragcache"),
+        "openai_ragcache": (*bench, "ragcache_cli", *doors),
         "ragcache_cli": (*bench, *doors),
         "ragcache_bench": ("reader_training", "reader_tuning", "auxiliary_tuning", *doors),
         "reader_training": ("reader_tuning", "auxiliary_tuning", *doors),
@@ -243,7 +245,11 @@ from ragcache import Engine, Index, Reader, METHODS
 
 @pytest.mark.parametrize(
     ("package", "framework", "extra"),
-    [("langchain_ragcache", "langchain_core", "langchain"), ("llama_index_ragcache", "llama_index", "llama-index")],
+    [
+        ("langchain_ragcache", "langchain_core", "langchain"),
+        ("llama_index_ragcache", "llama_index", "llama-index"),
+        ("openai_ragcache", "fastapi", "serve"),
+    ],
 )
 def test_an_integration_without_its_framework_names_the_extra(package: str, framework: str, extra: str) -> None:
     script = f"""
@@ -262,6 +268,7 @@ except ImportError as error:
 def test_the_core_knows_no_framework() -> None:
     for path in [*modules(), *sorted((ROOT / "cli").rglob("*.py"))]:
         frameworks = {"langchain", "langchain_core", "llama_index", "langchain_ragcache", "llama_index_ragcache"}
+        frameworks |= {"fastapi", "uvicorn", "starlette"}
         assert not {name.partition(".")[0] for name in imported(path)} & frameworks, path
 
 
