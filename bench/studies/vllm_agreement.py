@@ -1,10 +1,11 @@
-"""Does vLLM with the connector answer as our own engine does? Run it where vLLM is installed (`make vllm-check` does that).
+"""Does vLLM with the connector answer as our own engine does? Runs in the environment that `make vllm-check` makes.
 
     .venv-vllm/bin/python bench/studies/vllm_agreement.py --out docs/benchmarks/vllm-agreement-reader.json
 
-Prompts of the demo corpus in fp32: chunks in random order, the same chunk twice, unknown text between chunks, and a chunk
-that was changed in the middle. First-token log-probabilities over the whole vocabulary and the greedy texts of both are
-compared. Our engine gets the very same tokens, and as chunks those in front of the first token that has to be computed.
+Prompts of the demo corpus in fp32: chunks in random order, the same chunk twice, unknown text between chunks, and a
+chunk that was changed in the middle. First-token log-probabilities over the whole vocabulary and the greedy texts of
+both are compared. Our engine gets the very same tokens, and as chunks those in front of the first token that has to be
+computed.
 """
 
 import argparse
@@ -27,6 +28,8 @@ os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
 os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
 
 import torch
+from torch import Tensor
+
 from ragcache import bundled
 from ragcache.engine.clock import Clock
 from ragcache.engine.engine import Engine
@@ -40,7 +43,6 @@ from ragcache.methods import find_method
 from ragcache.model.decode import Sampling
 from ragcache.model.loading import load_reader
 from ragcache.prompt import Segment
-from torch import Tensor
 
 METHODS, TOKENS = ("naive", "auto"), 12
 KINDS = {"shuffled": 30, "duplicate": 8, "unknown text between chunks": 8, "a chunk changed in the middle": 8}
@@ -116,10 +118,11 @@ def answer_ourselves(engine: Engine, case: Case, method: str) -> None:
 
 
 def start_vllm(folder: Path, model: str, block: int) -> Any:
-    """vLLM with the connector."""
+    """VLLM with the connector."""
     from vllm import LLM
-    from ragcache.model.loading import checkpoint_of
     from vllm_ragcache.launch import connector_config
+
+    from ragcache.model.loading import checkpoint_of
 
     return LLM(
         str(checkpoint_of(model)), dtype="float32", max_model_len=2048, block_size=block, enforce_eager=True,
@@ -177,7 +180,9 @@ def main() -> None:
     for row in rows:
         print(row)
     about = {"command": f"python bench/studies/vllm_agreement.py --model {options.model}", "dtype": "float32"}
-    options.out.write_text(json.dumps({**about, "model": options.model, "vllm": _version(), "rows": rows}, indent=1) + "\n")
+    options.out.write_text(
+        json.dumps({**about, "model": options.model, "vllm": _version(), "rows": rows}, indent=1) + "\n"
+    )
 
 
 def summary(block: int, method: str, kind: str, results: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -190,7 +195,9 @@ def summary(block: int, method: str, kind: str, results: Sequence[dict[str, Any]
         "worst_logprob_difference": max(one["difference"] for one in results),
         "same_texts": sum(one["same_text"] for one in results),
         "all_loadable_chunks_loaded": sum(one["covered"] for one in results),
-        "share_of_tokens_loaded": round(sum(one["loaded"] for one in results) / sum(one["prompt"] for one in results), 4),
+        "share_of_tokens_loaded": round(
+            sum(one["loaded"] for one in results) / sum(one["prompt"] for one in results), 4
+        ),
     }
 
 

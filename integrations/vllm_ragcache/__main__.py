@@ -9,7 +9,6 @@ from pathlib import Path
 
 from ragcache.errors import RagCacheError
 from ragcache.methods import DEFAULT_METHOD
-
 from vllm_ragcache.launch import server_arguments
 
 
@@ -40,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if own.dry_run:
         print(shlex.join(command))
         return 0
-    os.execv(command[0], command)
+    return os.execv(command[0], command)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ vLLM's exact prefix cache by a salt of its own: the digest of what is loaded and
 """
 
 import time
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,6 @@ from ragcache.methods import DEFAULT_METHOD
 from ragcache.model.tuning import read_tuning
 from ragcache.retrieve.needs import needs
 from ragcache.store import LocalStore
-
 from vllm_ragcache.loading import KVLoader, LoadedKV
 from vllm_ragcache.served_index import Composition, Piece, ServedIndex
 from vllm_ragcache.served_model import check_layers, check_served_model, read_layouts
@@ -93,7 +91,7 @@ class RequestReport:
     misses : list of dict
         The prompt's other chunks: `chunk`, `source`, `tokens` and the `reason`.
     lookup_ms, load_ms : float
-        Milliseconds that looking up and loading took.
+        Milliseconds that looking up and loading took; of an answer of one token, that of loading is not known in time.
     refused : str
         Why the request was answered by full prefill instead, where vLLM cannot run what it asked for.
     """
@@ -272,6 +270,7 @@ class SchedulerSide:
         found = self._found[request.request_id]
         end = min(found.end, request.num_tokens - 1)
         pieces = (piece.within(end - count, end) for piece in found.pieces)
+        self._reports[request.request_id].loaded_tokens += count
         self._loads.append(Load(request.request_id, tuple(piece for piece in pieces if piece.count), block_ids))
 
     def take_loads(self) -> LoadList:
@@ -283,7 +282,6 @@ class SchedulerSide:
         """Put what workers say into the reports; a KV that failed is not loaded again."""
         for name, took in results.loaded.items():
             if name in self._reports and name not in results.failed:
-                self._reports[name].loaded_tokens = took.tokens
                 self._reports[name].load_ms += took.ms
         for name, (key, reason) in results.failed.items():
             self._index.set_aside(key, reason)
@@ -362,5 +360,3 @@ def _rank() -> int:
     from vllm.distributed import get_tensor_model_parallel_rank
 
     return int(get_tensor_model_parallel_rank())
-
-

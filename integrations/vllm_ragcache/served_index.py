@@ -12,7 +12,6 @@ from ragcache.index.encoding_context import STRUCTURAL
 from ragcache.index.settings import no_index
 from ragcache.index.variants import rank_rows
 from ragcache.store import PREFIX, Catalog, EncodingRow, LocalStore, kv_key, load_or_create_secret
-
 from vllm_ragcache.token_matcher import TokenMatch, TokenMatcher
 
 _AT_ONCE = 1000  # chunks whose tokens are read in one query

@@ -30,14 +30,16 @@ def read_layouts(catalog: Catalog, path: Path) -> list[RopeLayout]:
     IndexFormat
         If an older version made the index, which did not write that down.
     """
-    return [RopeLayout(one["pairing"], tuple(one["inv_freq"]), one["offset"]) for one in _made_by(catalog, path)["rope"]]
+    return [
+        RopeLayout(one["pairing"], tuple(one["inv_freq"]), one["offset"]) for one in _made_by(catalog, path)["rope"]
+    ]
 
 
 def check_served_model(catalog: Catalog, path: Path, config: "VllmConfig") -> None:
     """Refuse to serve an index's KV to another model than the one that made it.
 
-    Compared are weights (as files), tokenizer with its chat template, dtype, and the configuration, rope and its scaling
-    included; and nothing may be quantised on the way.
+    Compared are weights (as files), tokenizer with its chat template, dtype, and the configuration, with rope and its
+    scaling; and nothing may be quantised on the way.
 
     Raises
     ------
@@ -72,7 +74,7 @@ def check_layers(kv_cache_config: "KVCacheConfig") -> None:
     kinds = [type(group.kv_cache_spec).__name__ for group in kv_cache_config.kv_cache_groups]
     if kinds != ["FullAttentionSpec"]:
         raise UnsupportedModel(
-            f"vLLM keeps the model's KV as {' and '.join(kinds) or 'none'}, and ragcache loads into full attention only",
+            f"vLLM keeps the model's KV as {' and '.join(kinds) or 'none'}, and only full attention's is loaded",
             "Serve the model without --kv-transfer-config, or answer by `ragcache ask`",
         )
 

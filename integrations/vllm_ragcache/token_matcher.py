@@ -52,6 +52,9 @@ class TokenMatch:
 class TokenMatcher:
     """Finds known chunks in prompts by their tokens.
 
+    A chunk of less than `GRAM + 2` tokens is found as a whole, and only where chunks begin or right behind another one:
+    elsewhere it is likelier to be a coincidence.
+
     Parameters
     ----------
     read : callable
@@ -61,20 +64,21 @@ class TokenMatcher:
     def __init__(self, read: Callable[[Sequence[str]], dict[str, tuple[int, ...]]]) -> None:
         self._read = read
         self._by_gram: dict[bytes, _ByLength] = {}
+        self._short: _ByLength = {}
         self._known: set[str] = set()
 
     def add(self, chunks: Iterable[tuple[str, Sequence[int]]]) -> None:
-        """Take up chunks, id and tokens of each. One of less than `GRAM` tokens is never found: it is no match."""
+        """Take up chunks, id and tokens of each."""
         for chunk, token_ids in chunks:
             self._known.add(chunk)
             data = _spelled(token_ids)
+            if len(token_ids) < GRAM + _TAIL:
+                _enter(self._short, len(token_ids), data, chunk)
             for skipped in _SKIPPED:
                 length = len(token_ids) - skipped - _TAIL
                 if length >= GRAM:
                     key = _part(data, skipped, length)
-                    by_digest = self._by_gram.setdefault(key[: GRAM * _BYTES], {}).setdefault(length, {})
-                    digest = _digest(key)
-                    by_digest[digest] = (*by_digest.get(digest, ()), chunk)
+                    _enter(self._by_gram.setdefault(key[: GRAM * _BYTES], {}), length, key, chunk)
 
     def lacking(self, chunks: Iterable[str]) -> list[str]:
         """Those chunks that were not taken up yet."""
@@ -91,9 +95,12 @@ class TokenMatcher:
             Look from here on.
         """
         data, found, here = _spelled(token_ids), list[TokenMatch](), start
-        while here + GRAM <= len(token_ids):
+        while here < len(token_ids):
+            begin = found[-1].end if found else start
             by_length = self._by_gram.get(_part(data, here, GRAM))
-            match = self._match(token_ids, data, here, found[-1].end if found else start, by_length or {})
+            match = self._match(token_ids, data, here, begin, by_length or {})
+            if match is None and here == begin:
+                match = self._match_short(data, here)
             if match is None:
                 here += 1
             else:
@@ -111,6 +118,12 @@ class TokenMatcher:
                 return match
         return None
 
+    def _match_short(self, data: bytes, here: int) -> TokenMatch | None:
+        for length in sorted(self._short, reverse=True):
+            if chunks := self._short[length].get(_digest(_part(data, here, length))):
+                return TokenMatch(chunks, 0, here, length)
+        return None
+
     def _extended(
         self, token_ids: Sequence[int], here: int, begin: int, length: int, alike: Sequence[str]
     ) -> TokenMatch | None:
@@ -122,7 +135,9 @@ class TokenMatcher:
             while before < min(skipped, here - begin) and own[skipped - before - 1] == token_ids[here - before - 1]:
                 before += 1
             end = length
-            while skipped + end < len(own) and here + end < len(token_ids) and own[skipped + end] == token_ids[here + end]:
+            while (
+                skipped + end < len(own) and here + end < len(token_ids) and own[skipped + end] == token_ids[here + end]
+            ):
                 end += 1
             places.append(TokenMatch((chunk,), skipped - before, here - before, before + end))
         if not places:
@@ -130,6 +145,11 @@ class TokenMatcher:
         best = max(places, key=lambda place: place.count)
         same = [place.chunks[0] for place in places if (place.first, place.count) == (best.first, best.count)]
         return TokenMatch(tuple(same), best.first, best.slot, best.count)
+
+
+def _enter(by_length: _ByLength, length: int, key: bytes, chunk: str) -> None:
+    by_digest, digest = by_length.setdefault(length, {}), _digest(key)
+    by_digest[digest] = (*by_digest.get(digest, ()), chunk)
 
 
 def _spelled(token_ids: Sequence[int]) -> bytes:

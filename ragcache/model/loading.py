@@ -60,5 +60,5 @@ def checkpoint_of(name: str) -> str:
     if name == BUNDLED:
         return str(bundled.reader_path())
     if name == SMOLLM2_TUNED:
-        return str(smollm2.preparecheckpoint_of(bundled.adapter_path()))
-    return str(smollm2.preparecheckpoint_of()) if name == SMOLLM2 else name
+        return str(smollm2.prepare_checkpoint(bundled.adapter_path()))
+    return str(smollm2.prepare_checkpoint()) if name == SMOLLM2 else name

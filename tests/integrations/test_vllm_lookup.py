@@ -2,6 +2,7 @@
 
 import json
 import random
+import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -30,6 +31,11 @@ TEXTS = {
     "ferry.md": ["The Otter ferry crosses the sound every hour.", "It carries forty cars and two hundred people."],
     "tide.md": ["The Tide project is led by Mara Voss.", "Its office stands in Kelmar, behind the old mill."],
 }
+#: Rows that are nothing but loading where nothing is recomputed.
+LOADABLE = (
+    "naive", "random", "epic", "link0", "cacheblend", "cacheblend-v", "cacheclip", "prophetkv", "qcfuse",
+    "infoflow-in-order", "fusionrag", "in-document", "auto",
+)  # fmt: skip
 NAIVE, AUTO = METHODS["naive"].encode, METHODS["auto"].encode
 
 
@@ -84,6 +90,12 @@ def test_tokens_that_merged_at_either_end_are_left_out() -> None:
     assert (match.first, match.slot, match.count) == (2, 2, 26)
 
 
+def test_a_short_chunk_is_found_behind_another_and_nowhere_else() -> None:
+    known = matcher(short=[5, 6, 7], long=list(range(100, 130)))
+    found = known.find([5, 6, 7, *range(100, 130), 5, 6, 7, 1, 5, 6, 7])
+    assert [(match.chunks[0], match.slot) for match in found] == [("short", 0), ("long", 3), ("short", 33)]
+
+
 def test_a_chunk_changed_in_the_middle_is_not_found() -> None:
     chunk = list(range(100, 130))
     assert matcher(chunk=chunk).find([*chunk[:15], 7, *chunk[16:]]) == []
@@ -109,7 +121,9 @@ def test_chunks_are_found_in_text_that_a_real_tokenizer_took_in_one_piece(kind: 
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel() if byte_level else pre_tokenizers.Metaspace()
     alphabet = pre_tokenizers.ByteLevel.alphabet() if byte_level else []
     tokenizer.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=1500, initial_alphabet=alphabet))
-    chunks = {text[:40]: part for text in texts for part in text.split("\n\n")[:3] if len(part) > 120 for text in [part]}
+    chunks = {
+        text[:40]: part for text in texts for part in text.split("\n\n")[:3] if len(part) > 120 for text in [part]
+    }
     ids = {name: tokenizer.encode(text + "\n\n").ids for name, text in chunks.items()}
     rng = random.Random(0)
     for before, after in (("<source id=1>", "</source>\n"), ("\n- ", "\n"), ("", "\n\n"), ('Note: "', '"')):
@@ -192,7 +206,10 @@ def test_a_kv_that_failed_is_set_aside_until_its_file_is_another(index: Index) -
 
 def test_a_text_of_several_documents_follows_the_one_that_the_prompt_has_more_of(index: Index) -> None:
     served, common = ServedIndex(index.path), "Visitors are asked to ring the bell twice and then to wait."
-    for source, first in (("a.md", "Rules of the house by the sea, in short."), ("b.md", "Rules of the mill, all of them.")):
+    for source, first in (
+        ("a.md", "Rules of the house by the sea, in short."),
+        ("b.md", "Rules of the mill, all of them."),
+    ):
         put(index, source, [first, common])
     list(index.encode(AUTO))
     rows = {row.text: row for row in index.catalog.all_chunks() if row.document == "b.md" or row.text != common}
@@ -344,13 +361,17 @@ def test_a_request_names_a_method_or_takes_the_default() -> None:
     assert parse_wanted(None, "auto").method == "auto"
     assert parse_wanted({"ragcache": "naive"}, "auto").method == "naive"
     assert parse_wanted({"ragcache": {"method": "epic", "recompute": 0}}, "auto").encoder == METHODS["epic"].encode
-    assert parse_wanted({"ragcache": {"method": "fusionrag", "recompute": 0.0}}, "auto").encoder.recipe.startswith("fused")
+    assert parse_wanted({"ragcache": {"method": "fusionrag", "recompute": 0.0}}, "auto").encoder.recipe.startswith(
+        "fused"
+    )
     assert parse_wanted({"ragcache": False}, "auto") is None
     assert parse_wanted({"ragcache": "full"}, "auto") is None
     assert parse_wanted({"do_remote_prefill": True}, "full") is None
 
 
-@pytest.mark.parametrize("name", ["prefix", "ragcache", "ape", "sel", "infoflow", "cachecraft", "psr-fused", "droidspeak"])
+@pytest.mark.parametrize(
+    "name", ["prefix", "ragcache", "ape", "sel", "infoflow", "cachecraft", "psr-fused", "droidspeak"]
+)
 def test_what_vllm_cannot_run_is_refused_by_name(name: str) -> None:
     share = {} if METHODS[name].recompute is None else {"recompute": 0}
     with pytest.raises(InvalidArgument, match=f"method '{name}' cannot run on vLLM"):
@@ -378,12 +399,12 @@ def test_nonsense_is_refused(asked: Any, message: str) -> None:
 def test_every_row_either_runs_or_is_refused_by_its_name() -> None:
     for name, row in METHODS.items():
         share = {} if row.recompute is None else {"recompute": 0}
-        try:
-            wanted = parse_wanted({"ragcache": {"method": name, **share}}, "auto")
-        except InvalidArgument as error:
-            assert name in str(error)
+        asked = {"ragcache": {"method": name, **share}}
+        if name in ("full", *LOADABLE):
+            assert (parse_wanted(asked, "auto") is None) == (row.encode is None)
         else:
-            assert (wanted is None) == (row.encode is None)
+            with pytest.raises(InvalidArgument, match=name):
+                parse_wanted(asked, "auto")
 
 
 # -- the command
@@ -415,3 +436,17 @@ def test_the_command_refuses_what_would_not_serve(index: Index, tmp_path: Path, 
 def test_copies_are_resolved_of_an_index_without_its_model(index: Index) -> None:
     chunk = index.chunks([index.catalog.places()[0][0]])[0]
     assert ServedIndex(index.path).chunks([chunk.id]) == [replace(chunk)]
+
+
+def test_the_connector_without_vllm_names_the_extra() -> None:
+    script = """
+import sys
+sys.modules["vllm"] = None  # importing it now fails as if it were not installed
+try:
+    import vllm_ragcache.connector
+except ImportError as error:
+    print(type(error).__name__, error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert "MissingExtra" in done.stdout
+    assert "pip install 'ragcache-kv[vllm]'" in done.stdout
