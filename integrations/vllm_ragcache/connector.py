@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragcache.errors import CorruptBlob, InvalidArgument
+from ragcache.errors import CorruptBlob, InvalidArgument, RagCacheError
 from ragcache.methods import DEFAULT_METHOD
 from ragcache.model.tuning import read_tuning
 from ragcache.retrieve.needs import needs
@@ -93,7 +93,8 @@ class RequestReport:
     lookup_ms, load_ms : float
         Milliseconds that looking up and loading took; of an answer of one token, that of loading is not known in time.
     refused : str
-        Why the request was answered by full prefill instead, where vLLM cannot run what it asked for.
+        Why the request was answered by full prefill instead: vLLM cannot run what it asked for, or the index could not
+        be read.
     """
 
     method: str
@@ -248,7 +249,7 @@ class SchedulerSide:
         try:
             wanted = parse_wanted(request.kv_transfer_params, self._default, self._tuning)
             found = self._index.compose(token_ids, wanted.encoder) if wanted else Composition()
-        except InvalidArgument as error:
+        except RagCacheError as error:  # an index that cannot be read now included: others' requests go on
             wanted, found, report.refused = None, Composition(), str(error)
         report.method = wanted.method if wanted else "full"
         report.misses = [asdict(miss) for miss in found.misses]

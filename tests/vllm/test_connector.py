@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from ragcache.engine.engine import Engine
-from ragcache.errors import IndexMismatch
+from ragcache.errors import IndexMismatch, UnusableIndex
 from ragcache.index.index import Index
 from ragcache.methods import METHODS
 from ragcache.model.decode import Sampling
@@ -192,6 +192,21 @@ def test_what_vllm_cannot_run_is_full_prefill_and_said(llm: Any, engine: Engine,
         assert report(output)["method"] == "full"
         assert (asked if isinstance(asked, str) else asked["method"]) in report(output)["refused"]
         assert distance(output, full) < 1e-4
+
+
+def test_an_index_that_cannot_be_read_costs_the_load_and_not_the_server(
+    llm: Any, engine: Engine, chunks: Chosen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from vllm_ragcache.served_index import ServedIndex
+
+    def locked(*given: Any) -> None:
+        raise UnusableIndex("the catalogue cannot be opened now")
+
+    ids, full = expected(engine, chunks(17), "full")
+    monkeypatch.setattr(ServedIndex, "compose", locked)
+    [output] = generate(llm, ids, ragcache="naive")
+    assert "cannot be opened now" in report(output)["refused"]
+    assert distance(output, full) < 1e-4
 
 
 def test_another_model_than_the_indexs_does_not_start(index: Index, tmp_path: Any) -> None:
