@@ -31,6 +31,7 @@ PACKAGES = {
     "llama_index_ragcache": ROOT / "integrations" / "llama_index_ragcache",
     "openai_ragcache": ROOT / "integrations" / "openai_ragcache",
     "ragcache_finetune": ROOT / "integrations" / "ragcache_finetune",
+    "vllm_ragcache": ROOT / "integrations" / "vllm_ragcache",
 }
 # Lower rooms first; a module may import from its own room and from lower ones.
 FLOORS = [
@@ -167,7 +168,7 @@ def test_a_circle_is_found_on_one_floor_too() -> None:
 def test_the_library_knows_neither_its_benchmarks_nor_its_commands() -> None:
     bench, doors = (
         ("ragcache_bench", "reader_training", "reader_tuning", "auxiliary_tuning"),
-        ("langchain_ragcache", "llama_index_ragcache", "ragcache_finetune"),
+        ("langchain_ragcache", "llama_index_ragcache", "ragcache_finetune", "vllm_ragcache"),
     )
     may_not = {
         "ragcache.": (*bench, "ragcache_cli", *doors, "openai_ragcache"),

@@ -14,7 +14,7 @@ from typing import Any, Self
 from ragcache.encode import Encoder, LeftContext, PromptEncoder
 from ragcache.errors import CorruptBlob, InvalidArgument, ingest
 from ragcache.index.binding import bind_model, bind_template
-from ragcache.index.chunks import Chunk, Loaded, chunk_id, chunk_of, document_id, is_text_id, text_id
+from ragcache.index.chunks import Chunk, Loaded, chunk_id, document_id, is_text_id, read_chunks, text_id
 from ragcache.index.encoding_batches import batches, capacity
 from ragcache.index.encoding_context import STRUCTURAL, IndexEncodingContext, displaced, lacking_extras
 from ragcache.index.second_sight import SecondSight
@@ -179,9 +179,7 @@ class Index:
 
     def chunks(self, ids: Sequence[str]) -> list[Chunk]:
         """Chunks by id, in the order asked for; those that are gone are left out."""
-        rows = self.catalog.chunks(ids)
-        documents = {name: self.catalog.document(name) for name in {row.document for row in rows}}
-        return [chunk_of(row, document) for row in rows if (document := documents[row.document]) is not None]
+        return read_chunks(self.catalog, ids)
 
     def count_readable(self, chunks: Sequence[str]) -> int:
         """How many chunks, from the first on, are in the index and may be read by all who may read one behind them."""

@@ -5,6 +5,7 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,16 @@ _VOLATILE = ("transformers_version", "_name_or_path", "_attn_implementation", "a
 def fingerprint(
     model: Any, tokenizer: Any, layouts: Iterable[RopeLayout], weights: str, *, ignored: Collection[str] = ()
 ) -> str:
-    """SHA-256 over everything that decides what KV a model makes of given token ids.
+    """SHA-256 over everything that decides what KV a model makes of given token ids; see `describe_model`."""
+    parts = describe_model(model, tokenizer, layouts, weights, ignored=ignored)
+    spelled = {**parts, "rope": [repr(RopeLayout(**layout)) for layout in parts["rope"]]}
+    return hashlib.sha256(json.dumps(spelled, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def describe_model(
+    model: Any, tokenizer: Any, layouts: Iterable[RopeLayout], weights: str, *, ignored: Collection[str] = ()
+) -> dict[str, Any]:
+    """Everything that decides what KV a model makes of given token ids: weights, config, tokenizer, dtype and rope.
 
     Parameters
     ----------
@@ -35,17 +45,20 @@ def fingerprint(
         From `weights_of_files` or `weights_in_memory`.
     ignored : collection of str
         Further entries of the configuration that play no part.
+
+    Returns
+    -------
+    dict
+        `weights`, `config`, `tokenizer`, `dtype`, and the fields of every layer's `RopeLayout` as `rope`.
     """
     left_out = {*_VOLATILE, *ignored}
-    config = {name: value for name, value in model.config.to_dict().items() if name not in left_out}
-    parts = {
+    return {
         "weights": weights,
-        "config": config,
-        "tokenizer": _tokenizer_digest(tokenizer),
+        "config": {name: value for name, value in model.config.to_dict().items() if name not in left_out},
+        "tokenizer": digest_tokenizer(tokenizer),
         "dtype": str(model.dtype),
-        "rope": [repr(layout) for layout in layouts],
+        "rope": [asdict(layout) for layout in layouts],
     }
-    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def weights_of_files(folder: Path) -> str:
@@ -123,7 +136,8 @@ def weights_in_memory(model: torch.nn.Module) -> str:
     return digest.hexdigest()
 
 
-def _tokenizer_digest(tokenizer: Any) -> str:
+def digest_tokenizer(tokenizer: Any) -> str:
+    """SHA-256 over a tokenizer and its chat template."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     text = backend.to_str() if backend is not None else json.dumps(tokenizer.get_vocab(), sort_keys=True)
     return hashlib.sha256(f"{text}|{tokenizer.chat_template}".encode()).hexdigest()

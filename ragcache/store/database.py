@@ -9,7 +9,15 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, TypeVar
 
-from ragcache.errors import DISTRIBUTION, IndexFormat, InvalidArgument, RagCacheError, StorageFull, UnusableIndex
+from ragcache.errors import (
+    DISTRIBUTION,
+    IndexFormat,
+    InvalidArgument,
+    RagCacheError,
+    StorageFull,
+    UnusableIndex,
+    ingest,
+)
 from ragcache.store.schema import MIGRATIONS
 
 _Row = TypeVar("_Row")
@@ -34,6 +42,9 @@ class Database:
         The file, created if absent, readable by its owner only; its folder must exist.
     durable : bool
         Whether what was written survives a crash of the machine.
+    read_only : bool
+        Whether nothing is ever written, for a process that looks things up while others write. The file must be there,
+        in the newest form.
 
     Raises
     ------
@@ -46,13 +57,16 @@ class Database:
         The file cannot be opened, or another process kept it locked for too long.
     """
 
-    def __init__(self, path: str | Path, *, durable: bool = True) -> None:
+    def __init__(self, path: str | Path, *, durable: bool = True, read_only: bool = False) -> None:
         self.path = Path(path)
         self._sync = "FULL" if durable else "OFF"
         self._lock = RLock()
-        self._connection = self._connect()
+        self._connection = self._connect_read_only() if read_only else self._connect()
         try:
-            self._prepare()
+            if read_only:
+                self._check_form()
+            else:
+                self._prepare()
         except RagCacheError:
             self._connection.close()
             raise
@@ -123,10 +137,31 @@ class Database:
         with self._guard():
             return sqlite3.connect(self.path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
 
-    def _prepare(self) -> None:
+    def _connect_read_only(self) -> sqlite3.Connection:
+        address = f"{self.path.absolute().as_uri()}?mode=ro"
+        with self._guard():
+            return sqlite3.connect(
+                address, uri=True, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
+            )
+
+    def _check_form(self) -> None:
+        """Refuse a file that would have to be changed first."""
+        self._check_owner()
+        applied = {name for (name,) in self.read("SELECT name FROM migrations")}
+        self._check_known(applied)
+        if lacking := [migration.__name__ for migration in MIGRATIONS if migration.__name__ not in applied]:
+            raise IndexFormat(
+                f"{self.path} was made by an older version (it lacks {lacking[0]}); run "
+                f"`{ingest(self.path.parent)}` once to renew it."
+            )
+
+    def _check_owner(self) -> None:
         tables = self.read("SELECT COUNT(*) FROM sqlite_master")[0][0]
         if tables and self.read("PRAGMA application_id")[0][0] != _APPLICATION:
             raise IndexFormat(f"{self.path} is another program's database; choose another folder for the index.")
+
+    def _prepare(self) -> None:
+        self._check_owner()
         self._use_write_ahead_log()
         for pragma in (f"synchronous = {self._sync}", "foreign_keys = ON", "secure_delete = ON"):
             self.read(f"PRAGMA {pragma}")
@@ -153,13 +188,16 @@ class Database:
 
     def _migrate(self, connection: sqlite3.Connection) -> None:
         applied = {name for (name,) in self.read("SELECT name FROM migrations")}
+        self._check_known(applied)
+        for migration in MIGRATIONS:
+            if migration.__name__ not in applied:
+                migration(connection)
+                connection.execute("INSERT INTO migrations VALUES (?, ?)", (migration.__name__, time.time()))
+
+    def _check_known(self, applied: set[str]) -> None:
         unknown = applied - {migration.__name__ for migration in MIGRATIONS}
         if unknown:
             raise IndexFormat(
                 f"{self.path} was made by a newer version (it has {min(unknown)}); upgrade with "
                 f"`pip install --upgrade {DISTRIBUTION}`."
             )
-        for migration in MIGRATIONS:
-            if migration.__name__ not in applied:
-                migration(connection)
-                connection.execute("INSERT INTO migrations VALUES (?, ?)", (migration.__name__, time.time()))

@@ -132,6 +132,8 @@ class LocalStore:
     durable : bool
         Whether what was stored survives a crash of the machine; a store that is thrown away anyway need not wait for
         the disk.
+    read_only : bool
+        Whether the folder is left as it is found, for a process that only reads what others write.
 
     Raises
     ------
@@ -140,12 +142,19 @@ class LocalStore:
     """
 
     def __init__(
-        self, root: str | Path, allocate: Callable[[int], Tensor] = _host_memory, *, durable: bool = True
+        self,
+        root: str | Path,
+        allocate: Callable[[int], Tensor] = _host_memory,
+        *,
+        durable: bool = True,
+        read_only: bool = False,
     ) -> None:
         self.root = Path(root)
         self._allocate = allocate
         self.durable = durable
         self._known_shards: set[Path] = set()
+        if read_only:
+            return
         try:
             self._make_folder(self.root)
             self.sweep()
@@ -326,6 +335,10 @@ class LocalStore:
         if not is_key(key):
             raise InvalidArgument(f"a KV key is 64 lower-case hexadecimal digits, not {key[:80]!r}.")
         return self.root / key[:2] / (key + _SUFFIX)
+
+    def path_of(self, key: str) -> Path:
+        """The file of a key's blob, whether or not there is one."""
+        return self._path(key)
 
     def _quarantined(self, key: str) -> Path:
         return self.root / "quarantine" / self._path(key).name
