@@ -40,6 +40,7 @@ from ragcache.retrieve import (
     as_reranker,
     check_choice,
     check_embedder,
+    digest_embedder,
     find_standing,
 )
 from ragcache.retrieve.given import AnyEmbedder, AnySplitter, splitter_name, splitting
@@ -83,6 +84,8 @@ class Opening:
         How chunks are found.
     reranker : Reranker or None
         What puts them in their final order.
+    embedder_digest : str
+        Of the weights of an embedder that is named; empty where they are not on this machine yet.
     """
 
     path: Path
@@ -97,6 +100,7 @@ class Opening:
     splitter: AnySplitter | None
     retriever: Retriever
     reranker: Reranker | None
+    embedder_digest: str = ""
 
     def load_reader(self) -> "Reader":
         """The model; one that was loaded already is taken as it is."""
@@ -138,6 +142,7 @@ class Opening:
             "top_k": self.known.get("top_k") or top_k,
             "titles": self.known.get("titles") or ("none" if self.known else DEFAULT_TITLES),  # older ones had none
             "embedder_given": given,
+            "embedder_digest": self.embedder_digest or self.known.get("embedder_digest"),
             "splitter": "" if self.splitter is None else splitter_name(self.splitter),
         }
         return {name: value for name, value in settings.items() if value}
@@ -175,6 +180,7 @@ def resolve(
     if isinstance(name, str):
         _check_model(path, name, remembered=model is None and bool(known), by_default=not model and not known)
     added = _adapter(path, known, name, adapter, by_default=not model and not known)
+    embeds = _embedder(path, known, embedder)
     return Opening(
         path=path,
         known=known,
@@ -183,11 +189,12 @@ def resolve(
         dtype=_dtype(path, known.get("dtype"), dtype),
         device=device,
         method=chosen,
-        embedder=_embedder(path, known, embedder),
+        embedder=embeds,
         system=system,
         splitter=_splitter(path, known, splitter),
         retriever=check_choice("retriever", retriever or DEFAULT_RETRIEVER, RETRIEVERS),
         reranker=as_reranker(reranker),
+        embedder_digest=_digest(path, known, embeds) if isinstance(embeds, str) else "",
     )
 
 
@@ -364,6 +371,17 @@ def _embedder(path: Path, known: dict[str, Any], given: str | TextEmbedder | Non
         )
     check_embedder(name)
     return name
+
+
+def _digest(path: Path, known: dict[str, Any], embedder: str) -> str:
+    """The digest of a named embedder's weights, which have to be those that the index was embedded by."""
+    own, digest = known.get("embedder_digest"), digest_embedder(embedder)
+    if own and digest and own != digest:
+        raise IndexMismatch(
+            f"the index {path} was embedded by {embedder} with other weights ({own[:12]}) than are there now "
+            f"({digest[:12]}); put the former ones back, or run `{ingest('NEW', paths='PATH…')}` for another index"
+        )
+    return digest
 
 
 def _splitter(path: Path, known: dict[str, Any], given: AnySplitter | None) -> AnySplitter | None:
