@@ -103,12 +103,13 @@ class Ingestion:
         InvalidArgument
             If a pattern of `exclude` is not one.
         """
-        began, known = perf_counter(), self._known()
+        began, damaged = perf_counter(), self._remove_damaged()
+        known = self._known()
         if paths is None:
-            found, changes = Found(files=()), self._kept()
+            found, changes = Found(files=()), self._documents(damaged, known) if damaged else self._kept()
         else:
-            found = find_standing(paths, known, exclude=exclude, ignore_files=ignore_files)
-            changes = self._documents(found.files, known)
+            found = find_standing(paths, [*known, *map(str, damaged)], exclude=exclude, ignore_files=ignore_files)
+            changes = self._documents(sorted({*found.files, *damaged}), known)
         changes.forgotten = gone(known, None if prune else paths or ())
         kept, arrivals = dict[str, int](), _Arrivals(self)
         if changes.added and changes.forgotten:  # before anything goes: a text that was moved keeps its KV
@@ -131,7 +132,7 @@ class Ingestion:
             found.skipped,
             (*found.errors, *changes.errors),
             found.ignored,
-            self.chunking.notes(),
+            (*self.chunking.notes(), *_damage(damaged)),
             tuple(changes.forgotten),
             outdated_counts(self.index.catalog),
         )
@@ -284,6 +285,13 @@ class Ingestion:
         """Documents that came from files, by path."""
         return {row.source: row for row in self.index.catalog.documents() if COLLECTION not in row.metadata}
 
+    def _remove_damaged(self) -> list[Path]:
+        """Remove documents whose text was changed on the disk; the files of those that can be read anew."""
+        with self.index.writing:
+            sources = self.index.catalog.remove_damaged()
+            self.index.forgotten.delete()
+        return [Path(source) for source in sources if Path(source).is_file()]
+
     def _unchanged(self, row: DocumentRow, path: Path) -> bool:
         return row.digest == _digest(path) and self.chunking.holds(row)
 
@@ -360,6 +368,11 @@ def _with_bases(encoders: Sequence[Encoder]) -> list[Encoder]:
     """Each encoding once, behind the one it builds on."""
     ordered = [e for encoder in encoders for e in (encoder.base_encoding, encoder) if e is not None]
     return list({encoder.recipe: encoder for encoder in ordered}.values())
+
+
+def _damage(files: Sequence[Path]) -> tuple[str, ...]:
+    names = ", ".join(map(str, files))
+    return (f"read anew, since what the index had of it was changed on the disk: {names}",) if files else ()
 
 
 def _digest(path: Path) -> str:

@@ -44,7 +44,7 @@ from ragcache.retrieve import (
     find_standing,
 )
 from ragcache.retrieve.given import AnyEmbedder, AnySplitter, splitter_name, splitting
-from ragcache.store import COLLECTION, Catalog, DocumentRow
+from ragcache.store import Catalog
 
 if TYPE_CHECKING:
     from ragcache.model.reader import Reader
@@ -269,15 +269,14 @@ def check_paths(
     NoDocuments, UnsupportedDocument, UnreadableDocument, InvalidArgument
         As `RagCache.ingest`.
     """
-    known = [row.source for row in _documents(Path(path)) if COLLECTION not in row.metadata]
-    find_standing(paths, known, exclude=exclude, ignore_files=ignore_files)
+    find_standing(paths, _sources(Path(path)), exclude=exclude, ignore_files=ignore_files)
 
 
-def _documents(path: Path) -> Sequence[DocumentRow]:
+def _sources(path: Path) -> Sequence[str]:
     if not settings_of(path):
         return ()
     with closing(Catalog(path / "catalog.sqlite")) as catalog:
-        return catalog.documents()
+        return catalog.sources()
 
 
 def check_retrieval(question: str, top_k: int) -> None:

@@ -9,8 +9,16 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, TypeVar
 
-from ragcache.errors import DISTRIBUTION, IndexFormat, InvalidArgument, RagCacheError, StorageFull, UnusableIndex
-from ragcache.store.schema import MIGRATIONS
+from ragcache.errors import (
+    DISTRIBUTION,
+    IndexFormat,
+    InvalidArgument,
+    RagCacheError,
+    StorageFull,
+    UnusableIndex,
+    ingest,
+)
+from ragcache.store.schema import MIGRATIONS, DamagedRow
 
 _Row = TypeVar("_Row")
 
@@ -72,6 +80,11 @@ class Database:
     def _rows(self, make: Callable[..., _Row], query: str, *parameters: Any) -> list[_Row]:
         try:
             return [make(*values) for values in self.read(query, *parameters)]
+        except DamagedRow as error:
+            raise IndexFormat(
+                f"{error} in {self.path}, so it was changed on the disk; run `{ingest(self.path.parent)}`, which reads "
+                "its document anew"
+            ) from error
         except (ValueError, TypeError) as error:
             raise self._damaged(error) from error
 
@@ -121,7 +134,11 @@ class Database:
         if 0 < size < _HEADER_BYTES:  # SQLite would take it for an empty file and overwrite it
             raise self._damaged(f"it has only {size} bytes")
         with self._guard():
-            return sqlite3.connect(self.path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
+            connection = sqlite3.connect(
+                self.path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
+            )
+        connection.text_factory = _text  # what is no text any more fails its row's checksum, not the query
+        return connection
 
     def _prepare(self) -> None:
         tables = self.read("SELECT COUNT(*) FROM sqlite_master")[0][0]
@@ -163,3 +180,7 @@ class Database:
             if migration.__name__ not in applied:
                 migration(connection)
                 connection.execute("INSERT INTO migrations VALUES (?, ?)", (migration.__name__, time.time()))
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
