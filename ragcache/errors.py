@@ -134,12 +134,15 @@ class CorruptBlob(RagCacheError):
         The key that was asked for.
     reason : str
         What is wrong with the bytes found under it.
+    read : bool
+        Whether there were bytes to be checked, or no file; False where the disk did not give them just now.
     """
 
-    def __init__(self, key: str, reason: str) -> None:
+    def __init__(self, key: str, reason: str, *, read: bool = True) -> None:
         super().__init__(f"stored KV {key[:12]} is unusable: {reason}")
         self.key = key
         self.reason = reason
+        self.read = read
 
 
 class StorageFull(RagCacheError, OSError):

@@ -157,7 +157,7 @@ class RagCache:
         reader = how.load_reader()
         index = Index(how.path, reader, system=system, second_sight_bytes=second_sight_bytes)
         settings = how.settings(reader.name, reader.adapter)
-        if settings != how.known:
+        if settings != how.known and index.writable:
             index.catalog.set_setting("rag", settings)
         rag = cls(
             index,

@@ -108,8 +108,9 @@ class Documents:
             raise no_index(path)
         with closing(Catalog(file)) as catalog:
             forgotten = Forgotten(catalog, LocalStore(path / "kv"))
-            with locks_of(path)[0]:
-                forgotten.delete()  # what a killed process left
+            if catalog.writable:
+                with locks_of(path)[0]:
+                    forgotten.delete()  # what a killed process left
             yield cls(path, catalog, forgotten, lambda chunks: _drop_vectors(path / "vectors", chunks))
 
     def known(self) -> list[KnownDocument]:

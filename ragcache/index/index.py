@@ -101,13 +101,16 @@ class Index:
             fingerprint=bind_model(self.catalog, reader, self.path),
             secret=load_or_create_secret(self.path / "secret"),
             limit=reader.limit,
-            drop=self.catalog.drop_key,
+            drop=self.catalog.drop_key if self.catalog.writable else lambda key: None,
         )
         self.writing, self.encoding = locks_of(self.path)
         self.forgotten = Forgotten(self.catalog, self.store, self._memory.discard)
-        with self.writing:
-            self.forgotten.delete()  # what a killed process left
-            self.catalog.forget_words()
+        #: Whether this account may write to it; otherwise questions are answered, and nothing is stored.
+        self.writable = self.catalog.writable and self.store.writable
+        if self.writable:
+            with self.writing:
+                self.forgotten.delete()  # what a killed process left
+                self.catalog.forget_words()
 
     def close(self) -> None:
         """Close the catalogue."""
@@ -217,10 +220,11 @@ class Index:
         key = self.prefix_key
         try:
             kv = self._kv.read(key, segment.token_ids)
-        except CorruptBlob:
-            self._kv.quarantine(key)
+        except CorruptBlob as error:
             kv = self.reader.encode(segment.token_ids)
-            self._kv.write(key, kv, PREFIX)
+            if self.writable and error.read:
+                self._kv.quarantine(key)
+                self._kv.write(key, kv, PREFIX)
         return LeftContext((kv,), (key,), "system prefix")
 
     def encode(self, encoder: Encoder, *, neighbours: Neighbours | None = None) -> Iterator[str]:
@@ -286,7 +290,7 @@ class Index:
         [kv] = chosen.encode(self.reader, [(chunk.segment, used)])
         if is_text_id(chunk.id):
             self._second_sight.note(chunk.id, chosen.recipe, kv, used.keys)
-        elif left is not None and self.catalog.chunk(chunk.id) is not None:
+        elif self.writable and left is not None and self.catalog.chunk(chunk.id) is not None:
             self.save(chunk.id, chosen, kv, left)
         return kv
 

@@ -201,7 +201,7 @@ class Ingestion:
     def follow(self) -> None:
         """Embed what other programs' vector stores have brought since; files wait for their ingestion to be resumed."""
         catalog = self.index.catalog
-        if catalog.setting(_EMBEDDED) != catalog.edition():
+        if self.index.writable and catalog.setting(_EMBEDDED) != catalog.edition():
             self.embed({row.id for row in catalog.documents() if COLLECTION in row.metadata})
 
     def plan(

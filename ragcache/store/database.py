@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 from ragcache.errors import (
     DISTRIBUTION,
@@ -34,7 +35,7 @@ class Database:
     """Tables of the newest form, for any number of threads.
 
     Every transaction is durable once it is committed. Several processes may share the file; each waits
-    up to 30 s for another's write.
+    up to 30 s for another's write. An account that may only read the file, or its folder, writes nothing.
 
     Parameters
     ----------
@@ -58,6 +59,8 @@ class Database:
         self.path = Path(path)
         self._sync = "FULL" if durable else "OFF"
         self._lock = RLock()
+        self.writable = is_writable(self.path)
+        self._mark = self._state()
         self._connection = self._connect()
         try:
             self._prepare()
@@ -91,11 +94,16 @@ class Database:
     def read(self, query: str, *parameters: Any) -> list[tuple[Any, ...]]:
         """Rows of a query, for other tables of this file too."""
         with self._lock, self._guard():
+            self._follow()
             return self._connection.execute(query, parameters).fetchall()
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """One transaction, for other tables of this file too; an error leaves no trace of it."""
+        if not self.writable:
+            raise StorageFull(
+                f"{self.path} may only be read by this account; repeat the command as the one that ingests."
+            )
         with self._lock, self._guard(), self._connection as connection:  # commits, or rolls back on any error
             connection.execute("BEGIN IMMEDIATE")
             yield connection
@@ -125,9 +133,24 @@ class Database:
             "and ingest again."
         )
 
+    def _state(self) -> tuple[object, ...]:
+        """What tells a reader that leaves no lock in the file that it was written to; nothing for all others."""
+        if self.writable:
+            return ()
+        log = Path(f"{self.path}-wal")
+        return self.path.stat().st_mtime_ns, self.path.stat().st_size, log.exists()
+
+    def _follow(self) -> None:
+        """Open the file again where it has changed under a reader that SQLite does not tell."""
+        if not self.writable and (state := self._state()) != self._mark:
+            self._mark = state
+            self._connection.close()
+            self._connection = self._connect()
+
     def _connect(self) -> sqlite3.Connection:
         try:
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))  # the WAL inherits the mode
+            if self.writable:
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))  # the WAL inherits the mode
             size = self.path.stat().st_size
         except OSError as error:
             raise UnusableIndex(f"the catalogue {self.path} cannot be opened ({error.strerror}).") from error
@@ -135,15 +158,23 @@ class Database:
             raise self._damaged(f"it has only {size} bytes")
         with self._guard():
             connection = sqlite3.connect(
-                self.path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
+                self._address(), uri=True, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
             )
         connection.text_factory = _text  # what is no text any more fails its row's checksum, not the query
         return connection
+
+    def _address(self) -> str:
+        """The file as SQLite is to open it; without a log nobody writes, and nobody need be coordinated with."""
+        how = "" if self.writable else "?mode=ro" if Path(f"{self.path}-wal").exists() else "?mode=ro&immutable=1"
+        return f"file:{quote(str(self.path.absolute()))}{how}"
 
     def _prepare(self) -> None:
         tables = self.read("SELECT COUNT(*) FROM sqlite_master")[0][0]
         if tables and self.read("PRAGMA application_id")[0][0] != _APPLICATION:
             raise IndexFormat(f"{self.path} is another program's database; choose another folder for the index.")
+        if not self.writable:
+            self._check_migrated()
+            return
         self._use_write_ahead_log()
         for pragma in (f"synchronous = {self._sync}", "foreign_keys = ON", "secure_delete = ON"):
             self.read(f"PRAGMA {pragma}")
@@ -168,8 +199,18 @@ class Database:
             else:
                 return
 
+    def _check_migrated(self) -> None:
+        if self._applied() != {migration.__name__ for migration in MIGRATIONS}:
+            raise IndexFormat(
+                f"{self.path} was made by another version, and this account may only read it; open it once with this "
+                f"version as the account that ingests, say by `{ingest(self.path.parent)}`."
+            )
+
+    def _applied(self) -> set[str]:
+        return {name for (name,) in self.read("SELECT name FROM migrations")}
+
     def _migrate(self, connection: sqlite3.Connection) -> None:
-        applied = {name for (name,) in self.read("SELECT name FROM migrations")}
+        applied = self._applied()
         unknown = applied - {migration.__name__ for migration in MIGRATIONS}
         if unknown:
             raise IndexFormat(
@@ -180,6 +221,11 @@ class Database:
             if migration.__name__ not in applied:
                 migration(connection)
                 connection.execute("INSERT INTO migrations VALUES (?, ?)", (migration.__name__, time.time()))
+
+
+def is_writable(path: Path) -> bool:
+    """Whether a file can be written to, or made: SQLite and others need its folder, too."""
+    return os.access(path.parent, os.W_OK) and (not path.exists() or os.access(path, os.W_OK))
 
 
 def _text(data: bytes) -> str:
