@@ -7,13 +7,15 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+_Found = TypeVar("_Found")
 
 _PLACE = ("default_tenant", "default_database")
 _OPEN_INDICES = 100
@@ -89,7 +91,7 @@ class Reading:
 
         return self._ask(ask)
 
-    def _ask(self, ask: Any) -> Any:
+    def _ask(self, ask: Callable[[], _Found]) -> _Found | None:
         try:
             return ask()
         except BaseException as error:  # vectors of another size, a file that is gone
