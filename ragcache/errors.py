@@ -12,7 +12,8 @@
     ├── UnsupportedModel       the compatibility check refused the model
     ├── NoDocuments            nothing to ingest
     ├── UnsupportedDocument    a file type that no loader reads
-    ├── UnreadableDocument     a file that is empty, binary or broken
+    ├── UnreadableDocument     a file that is binary or broken
+    │   └── EmptyDocument          a file without text
     ├── UnusableIndex          the index on disk cannot be used as asked
     │   ├── IndexFormat            another format, or damaged
     │   ├── IndexMismatch          made by another model, tokenizer or dtype
@@ -103,6 +104,10 @@ class UnsupportedDocument(RagCacheError):
 
 class UnreadableDocument(RagCacheError):
     """A file that is empty, binary or broken."""
+
+
+class EmptyDocument(UnreadableDocument):
+    """A file without text."""
 
 
 class UnusableIndex(RagCacheError):

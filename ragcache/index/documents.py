@@ -15,6 +15,7 @@ from shlex import quote
 
 from ragcache.errors import NoDocuments
 from ragcache.index.settings import no_index
+from ragcache.retrieve.discover import place_of
 from ragcache.store import (
     CALLED,
     COLLECTION,
@@ -220,7 +221,7 @@ def _meant(source: str, pattern: str) -> bool:
     if not pattern:
         return False  # it would be the working directory
     whole = os.path.abspath(pattern)
-    if source == pattern or _under(source, whole):
+    if source == pattern or any(_under(source, way) for way in (whole, place_of(pattern), os.path.realpath(pattern))):
         return True
     if not _MAGIC.search(pattern):
         return False

@@ -16,7 +16,7 @@ from pathlib import Path
 from time import monotonic, perf_counter
 
 from ragcache.encode import Encoder
-from ragcache.errors import UnreadableDocument
+from ragcache.errors import EmptyDocument, UnreadableDocument
 from ragcache.index.chunking import Chunking
 from ragcache.index.chunks import MARKS
 from ragcache.index.documents import Documents
@@ -41,6 +41,7 @@ class _Changes:
     changed: int = 0
     unchanged: int = 0
     errors: list[str] = field(default_factory=list)
+    emptied: list[str] = field(default_factory=list)
     forgotten: Sequence[str] = ()
 
     @property
@@ -110,7 +111,8 @@ class Ingestion:
         else:
             found = find_standing(paths, [*known, *map(str, damaged)], exclude=exclude, ignore_files=ignore_files)
             changes = self._documents(sorted({*found.files, *damaged}), known)
-        changes.forgotten = gone(known, None if prune else paths or ())
+        gone_now = gone(known, None if prune else paths or (), found=found.files)
+        changes.forgotten = sorted({*changes.emptied, *gone_now})
         kept, arrivals = dict[str, int](), _Arrivals(self)
         if changes.added and changes.forgotten:  # before anything goes: a text that was moved keeps its KV
             kept = self._encode([one for one in _with_bases(encoders) if one.base_encoding is None], arrivals)
@@ -265,6 +267,8 @@ class Ingestion:
                 self._put(path)
             except UnreadableDocument as error:
                 changes.errors.append(str(error))
+                if row is not None and isinstance(error, EmptyDocument):
+                    changes.emptied.append(row.source)
                 continue
             changes.changed += row is not None
             changes.added += row is None
