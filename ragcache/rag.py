@@ -465,9 +465,9 @@ class RagCache:
     def _query(self, question: str, top_k: int | None, history: Sequence[Message]) -> tuple[str, int]:
         """What to search for, and how many chunks."""
         said = [message.text for message in history if message.role == "user"]
-        query, count = "\n".join([*said[-1:], question]), self.top_k if top_k is None else top_k
-        check_retrieval(query, count)
-        return query, count
+        count = self.top_k if top_k is None else top_k
+        check_retrieval(question, count)
+        return "\n".join([*said[-1:], question]), count
 
     def _encoders(self, names: Sequence[AnyMethod] | None) -> list[Encoder]:
         rows = [methods.find_method(name) for name in names or [self.method]]

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
+from ragcache.checks import check_text
 from ragcache.encode import Encoder, LeftContext, PromptEncoder
 from ragcache.errors import CorruptBlob, InvalidArgument, ingest
 from ragcache.index.binding import bind_model, bind_template
@@ -432,6 +433,7 @@ class Index:
                     yield row.key
 
     def _ids(self, text: str) -> tuple[int, ...]:
+        check_text(text, "chunk")
         ids = self.template.chunk(text, "").token_ids
         if not text.strip():
             raise InvalidArgument("a chunk of nothing but white space has no KV; leave it out")

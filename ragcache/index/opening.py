@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+from ragcache.checks import check_count
+from ragcache.checks import check_question as check_words
 from ragcache.errors import IndexMismatch, InvalidArgument, UnusableAdapter, ingest
 from ragcache.index.settings import check_encoding, no_index, settings_of
 from ragcache.method import Method
@@ -26,7 +28,6 @@ from ragcache.model.checkpoint import (
     default_model,
 )
 from ragcache.model.tuning import read_tuning
-from ragcache.prompt import check_question as check_blank
 from ragcache.retrieve import (
     DEFAULT_EMBEDDER,
     DEFAULT_RETRIEVER,
@@ -280,16 +281,15 @@ def _sources(path: Path) -> Sequence[str]:
 
 
 def check_retrieval(question: str, top_k: int) -> None:
-    """Refuse a blank question, and fewer chunks than one.
+    """Refuse a question that cannot be asked, and fewer chunks than one.
 
     Raises
     ------
     InvalidArgument
         The message names what was given.
     """
-    if top_k < 1:
-        raise InvalidArgument(f"top_k is {top_k}; at least one chunk must be retrieved")
-    check_blank(question)
+    check_count("top_k", top_k, 1, "at least one chunk must be retrieved")
+    check_words(question)
 
 
 def _check_model(path: Path, name: str, *, remembered: bool, by_default: bool) -> None:
