@@ -330,7 +330,7 @@ class RagCache:
         check_retrieval(question, count)
         self._ingestion().follow()
         if self._vectors.count() == 0:
-            raise nothing_in(self.index.path)
+            raise nothing_in(self.index.path, self.index.catalog)
         return self._search.find(question, count, self._retriever)
 
     def adopt(

@@ -28,4 +28,6 @@ def stats(index: IndexPath = DEFAULT_INDEX, as_json: AsJson = False) -> None:
     table(("encoding", "chunks", "bytes"), [(name, row["chunks"], size(row["bytes"])) for name, row in encodings])
     for said in outdated_notes(found["outdated"], index):
         note(said)
+    for said in found["missing"]:
+        note(said)
     say(f"{size(found['bytes'])} of KV; {size(found['free_bytes'])} free on this disk")

@@ -24,8 +24,8 @@ from ragcache.store import (
     Entries,
     Forgotten,
     LocalStore,
+    bind_secret,
     kv_key,
-    load_or_create_secret,
     locks_of,
 )
 from ragcache.store.forgotten import LISTED
@@ -186,7 +186,7 @@ class Documents:
     def _prefix_key(self) -> str:
         """The key of the system prefix's KV, which is no document's."""
         made_by, ids = self._catalog.setting("fingerprint", ""), self._catalog.setting("prefix_ids", [])
-        secret = load_or_create_secret(self._path / "secret")
+        secret = bind_secret(self._catalog, self._path)
         return kv_key(secret, fingerprint=made_by, recipe=PREFIX, left=(), token_ids=ids)
 
     def _unknown(self, pattern: str, known: Sequence[KnownDocument]) -> NoDocuments:

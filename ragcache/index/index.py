@@ -35,8 +35,9 @@ from ragcache.store import (
     Forgotten,
     LocalStore,
     MemoryTier,
+    bind_secret,
+    hold_turn,
     is_key,
-    load_or_create_secret,
     locks_of,
     may_precede,
 )
@@ -100,7 +101,7 @@ class Index:
             self._memory,
             codec,
             fingerprint=bind_model(self.catalog, reader, self.path),
-            secret=load_or_create_secret(self.path / "secret"),
+            secret=bind_secret(self.catalog, self.path),
             limit=reader.limit,
             drop=self.catalog.drop_key if self.catalog.writable else lambda key: None,
         )
@@ -246,17 +247,39 @@ class Index:
         if encoder.base_encoding is not None:
             yield from self.encode(encoder.base_encoding)
         todo = (self.catalog.missing(encoder.recipe, document) for document in self.lacking(encoder))
-        yield from self.encode_chunks(encoder, todo, neighbours=neighbours)
+        yield from self._encode_in_turn(encoder, todo, neighbours, anew=False)
 
     def encode_chunks(
         self, encoder: Encoder, documents: Iterable[Sequence[ChunkRow]], *, neighbours: Neighbours | None = None
     ) -> Iterator[str]:
         """Make an encoding of some chunks, by document and in reading order, whether or not they have one already."""
+        yield from self._encode_in_turn(encoder, documents, neighbours, anew=True)
+
+    def _encode_in_turn(
+        self,
+        encoder: Encoder,
+        documents: Iterable[Sequence[ChunkRow]],
+        neighbours: Neighbours | None,
+        *,
+        anew: bool,
+    ) -> Iterator[str]:
+        """One batch after the other, in turns with other processes: what one of them has made is not made again."""
         context = self._encoding_context(encoder, neighbours)
         for batch in batches(documents, lambda row: encoder.left(row.id, context), capacity(self.reader.device)):
-            self.encode_batch(encoder, batch)
-            yield from (row.id for row, _ in batch)
+            with hold_turn(self.path / "encoding.lock"):
+                todo = [
+                    (row, left) for row, left in batch if anew or not self.catalog.encodings(row.id, encoder.recipe)
+                ]
+                self.encode_batch(encoder, todo)
+            yield from (row.id for row, _ in todo)
             context.turn()
+
+    def drop_missing(self) -> int:
+        """Let go of KV whose files are gone, so that it is made again; how many files."""
+        gone = self.catalog.keys() - set(self.store.list())
+        self.catalog.drop_key(*gone)
+        self.release(sorted(gone))
+        return len(gone)
 
     def encode_batch(self, encoder: Encoder, batch: Sequence[tuple[ChunkRow, LeftContext]]) -> None:
         """Make and store the KV of a few chunks behind their left contexts, in one forward."""

@@ -8,7 +8,7 @@ vector points at nothing; whatever was left undone is found by comparing the thr
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import attrgetter
@@ -104,7 +104,7 @@ class Ingestion:
         InvalidArgument
             If a pattern of `exclude` is not one.
         """
-        began, damaged = perf_counter(), self._remove_damaged()
+        began, damaged, missing = perf_counter(), self._remove_damaged(), self.index.drop_missing()
         known = self._known()
         if paths is None:
             found, changes = Found(files=()), self._documents(damaged, known) if damaged else self._kept()
@@ -134,7 +134,7 @@ class Ingestion:
             found.skipped,
             (*found.errors, *changes.errors),
             found.ignored,
-            (*self.chunking.notes(), *_damage(damaged)),
+            (*self.chunking.notes(), *_damage(damaged, missing)),
             tuple(changes.forgotten),
             outdated_counts(self.index.catalog),
         )
@@ -334,10 +334,12 @@ class Ingestion:
             if not todo:
                 continue
             self.progress(f"encode {encoder.recipe}", 0, todo)
-            for done, chunk in enumerate(self.index.encode(encoder, neighbours=alike)):
+            done = 0
+            for done, chunk in enumerate(self.index.encode(encoder, neighbours=alike), start=1):
                 made([chunk])
-                self.progress(f"encode {encoder.recipe}", done + 1, todo)
-            encoded[encoder.recipe] = todo
+                self.progress(f"encode {encoder.recipe}", done, todo)
+            self.progress(f"encode {encoder.recipe}", todo, todo)  # others may have been made by another process
+            encoded[encoder.recipe] = done
         return encoded
 
 
@@ -374,9 +376,12 @@ def _with_bases(encoders: Sequence[Encoder]) -> list[Encoder]:
     return list({encoder.recipe: encoder for encoder in ordered}.values())
 
 
-def _damage(files: Sequence[Path]) -> tuple[str, ...]:
-    names = ", ".join(map(str, files))
-    return (f"read anew, since what the index had of it was changed on the disk: {names}",) if files else ()
+def _damage(files: Sequence[Path], missing: int) -> Iterator[str]:
+    """What the disk has lost."""
+    if files:
+        yield f"read anew, since what the index had of it was changed on the disk: {', '.join(map(str, files))}"
+    if missing:
+        yield f"{missing:,} KV files were gone, and are made anew for the methods that are asked for"
 
 
 def _digest(path: Path) -> str:

@@ -323,6 +323,11 @@ class Catalog(Database):
         keys = "SELECT MAX(nbytes) AS nbytes FROM encodings WHERE recipe = ? GROUP BY key"
         return int(self.read(f"SELECT COALESCE(SUM(nbytes), 0) FROM ({keys})", recipe)[0][0])
 
+    def bytes_under(self, keys: Iterable[str]) -> int:
+        """Add up the blobs of some keys."""
+        sizes = f"SELECT MAX(nbytes) AS nbytes FROM encodings WHERE key IN {LISTED} GROUP BY key"
+        return int(self.read(f"SELECT COALESCE(SUM(nbytes), 0) FROM ({sizes})", json.dumps(list(keys)))[0][0])
+
     def made_with(self, keys: Iterable[str]) -> list[EncodingRow]:
         """List the encodings whose left context holds any of some keys: they carry its content too."""
         return self._encodings(f"WHERE {MADE_WITH} ORDER BY chunk, recipe, key", json.dumps(list(keys)))
@@ -338,10 +343,16 @@ class Catalog(Database):
         with self.transaction() as connection:
             return drop_recipe(connection, recipe)
 
-    def drop_key(self, key: str) -> None:
-        """Remove every encoding that names a key, because its blob is of no use; what was made with it stays."""
-        with self.transaction() as connection:
-            lose(connection, key)
+    def drop_key(self, *keys: str) -> None:
+        """Remove every encoding that names one of some keys, whose blobs are of no use; what was made with it stays."""
+        if keys:
+            with self.transaction() as connection:
+                for key in keys:
+                    lose(connection, key)
+
+    def keys(self) -> set[str]:
+        """Collect the keys of all encodings."""
+        return {key for (key,) in self.read("SELECT DISTINCT key FROM encodings")}
 
     def credit(self, worths: Mapping[tuple[str, str], float]) -> None:
         """Add to what the uses of encodings were worth, by chunk and key; they were used now."""

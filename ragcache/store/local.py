@@ -11,7 +11,7 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from threading import RLock
 from typing import Any, Self
@@ -136,6 +136,24 @@ def locks_of(folder: Path) -> tuple[AbstractContextManager[Any], AbstractContext
     thread that has one may take it again, and the first while it has the second.
     """
     return _LOCKS.setdefault(folder.resolve(), (RLock(), RLock()))
+
+
+@contextmanager
+def hold_turn(path: Path) -> Iterator[None]:
+    """Do something while no other process, and no other thread, does it; a process that is killed lets go.
+
+    Parameters
+    ----------
+    path : Path
+        A file that stands for it, created if absent. Where the file system knows no locks nobody waits.
+    """
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 class LocalStore:
@@ -275,7 +293,12 @@ class LocalStore:
 
     def list(self) -> Iterator[str]:
         """Yield the keys of all published blobs, in order."""
-        for shard in sorted(self.root.glob("[0-9a-f][0-9a-f]")):
+        return self.list_keys(self.root)
+
+    @staticmethod
+    def list_keys(root: Path) -> Iterator[str]:
+        """Yield the keys of all blobs in a folder, in order; none where there is no folder."""
+        for shard in sorted(root.glob("[0-9a-f][0-9a-f]")):
             names = sorted(path.name.removesuffix(_SUFFIX) for path in shard.glob(f"*{_SUFFIX}"))
             yield from filter(_KEY.fullmatch, names)
 
