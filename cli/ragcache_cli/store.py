@@ -31,3 +31,18 @@ def stats(index: IndexPath = DEFAULT_INDEX, as_json: AsJson = False) -> None:
     for said in found["missing"]:
         note(said)
     say(f"{size(found['bytes'])} of KV; {size(found['free_bytes'])} free on this disk")
+
+
+@app.command()
+def gc(index: IndexPath = DEFAULT_INDEX, as_json: AsJson = False) -> None:
+    """Delete what killed runs left and what removed vectors take; run it while nothing else uses the index.
+
+    Loads no model. Nothing that a document has is deleted.
+    """
+    from ragcache.index.upkeep import collect_garbage
+
+    freed = collect_garbage(index)
+    if as_json:
+        say_json({"path": str(index), "freed_bytes": freed})
+    else:
+        say(f"{index}: {size(max(freed, 0))} freed")

@@ -1,8 +1,9 @@
 """Chunk vectors on disk: one Chroma collection, searched by cosine similarity."""
 
 import re
+import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -237,6 +238,26 @@ class Vectors:
         with guard(self.path):
             return int(self._collection.count())
 
+    def compact(self) -> None:
+        """Write all vectors anew, so that nothing of those that were removed is left in Chroma's files.
+
+        Killed halfway it leaves the vectors where they were, or none; the next ingestion makes those that are missing.
+        """
+        ids = self.ids()
+        stored = self.embeddings(ids)
+        self._close_reading()
+        with guard(self.path):
+            self._client.delete_collection(self._name)
+        if ids:
+            self.upsert(ids, stored)
+        self.close()
+        database = sqlite3.connect(self.path / "chroma.sqlite3", isolation_level=None)
+        with guard(self.path), closing(database):
+            gone = "SELECT id FROM collections"
+            database.execute("PRAGMA secure_delete = ON")
+            database.execute(f"DELETE FROM embeddings_queue WHERE substr(topic, -36) NOT IN ({gone})")
+            database.execute("VACUUM")
+
     def close(self) -> None:
         """Let go of the folder, so that it may be moved or deleted."""
         self._close_reading()
@@ -289,7 +310,7 @@ def guard(path: Path) -> Iterator[None]:
         kind = int(code[1]) & 0xFF if code else 0
         if kind in _REFUSED or isinstance(error, OSError):
             raise StorageFull(f"the disk refused {path} ({error}); repair it and repeat the command.") from error
-        if kind in _LOCKED:
+        if kind in _LOCKED or "is locked" in str(error):
             raise UnusableIndex(f"{path} is in use by another process ({error}); repeat the command.") from error
         raise IndexFormat(
             f"{path} can't be read as a vector store ({error}); delete that folder and run `{ingest(path.parent)}`, "

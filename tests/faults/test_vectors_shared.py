@@ -153,3 +153,19 @@ def test_a_module_of_pythons_own_that_cannot_be_read_is_not_said_to_be_missing()
     with pytest.raises(MissingExtra, match=r"zoneinfo is a part of Python and could not be read") as caught, needs():
         raise ModuleNotFoundError("No module named 'zoneinfo'", name="zoneinfo")
     assert "pip" not in str(caught.value)
+
+
+def test_compacting_leaves_nothing_of_removed_vectors(vectors: Vectors) -> None:
+    gone = [unit(40)[row].tobytes() for row in range(20)]
+
+    def left() -> int:
+        data = b"".join(path.read_bytes() for path in vectors.path.rglob("*") if path.is_file())
+        return sum(one[:24] in data for one in gone)
+
+    assert left() == 20
+    vectors.delete(names(0, 20))
+    vectors.compact()
+    assert left() == 0
+    assert vectors.ids() == names(20, 40)
+    np.testing.assert_allclose(vectors.embeddings(names(20, 40)), unit(40)[20:], atol=1e-6)
+    assert vectors.query(unit(40)[30], 1)[0][0] == "c0030"
