@@ -137,8 +137,11 @@ class Database:
         """What tells a reader that leaves no lock in the file that it was written to; nothing for all others."""
         if self.writable:
             return ()
-        log = Path(f"{self.path}-wal")
-        return self.path.stat().st_mtime_ns, self.path.stat().st_size, log.exists()
+        try:
+            about = self.path.stat()
+        except OSError:
+            return ()  # opening it says why
+        return about.st_mtime_ns, about.st_size, Path(f"{self.path}-wal").exists()
 
     def _follow(self) -> None:
         """Open the file again where it has changed under a reader that SQLite does not tell."""
