@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ragcache.encode import PromptEncoder
-from ragcache.errors import EmptyIndex, IndexFormat, MissingEncoding, UnusableIndex, ingest
+from ragcache.errors import EmptyIndex, IndexFormat, MissingEncoding, ingest
 from ragcache.method import Method
 from ragcache.store import Catalog, LocalStore
 
@@ -80,10 +80,10 @@ def no_index(path: Path) -> EmptyIndex:
     return EmptyIndex(f"there is no index at {path}; run `{ingest(path, paths='PATH…')}` first")
 
 
-def nothing_in(path: Path, catalog: Catalog | None = None) -> UnusableIndex:
+def nothing_in(path: Path, catalog: Catalog | None = None) -> EmptyIndex:
     """The error of whoever needs chunks where nothing was ingested, or their vectors where they are gone."""
     if catalog is not None and (chunks := catalog.stats()["chunks"]):
-        return UnusableIndex(
+        return EmptyIndex(
             f"the index {path} has {chunks:,} chunks and no vectors of them; run `{ingest(path)}`, which makes them "
             "anew"
         )
