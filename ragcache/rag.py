@@ -157,7 +157,7 @@ class RagCache:
         reader = how.load_reader()
         index = Index(how.path, reader, system=system, second_sight_bytes=second_sight_bytes)
         settings = how.settings(reader.name, reader.adapter)
-        if settings != how.known:
+        if settings != how.known and index.writable:
             index.catalog.set_setting("rag", settings)
         rag = cls(
             index,
@@ -330,7 +330,7 @@ class RagCache:
         check_retrieval(question, count)
         self._ingestion().follow()
         if self._vectors.count() == 0:
-            raise nothing_in(self.index.path)
+            raise nothing_in(self.index.path, self.index.catalog)
         return self._search.find(question, count, self._retriever, None if sources is None else frozenset(sources))
 
     def adopt(
@@ -465,9 +465,9 @@ class RagCache:
     def _query(self, question: str, top_k: int | None, history: Sequence[Message]) -> tuple[str, int]:
         """What to search for, and how many chunks."""
         said = [message.text for message in history if message.role == "user"]
-        query, count = "\n".join([*said[-1:], question]), self.top_k if top_k is None else top_k
-        check_retrieval(query, count)
-        return query, count
+        count = self.top_k if top_k is None else top_k
+        check_retrieval(question, count)
+        return "\n".join([*said[-1:], question]), count
 
     def _encoders(self, names: Sequence[AnyMethod] | None) -> list[Encoder]:
         rows = [methods.find_method(name) for name in names or [self.method]]

@@ -35,7 +35,7 @@ PACKAGES = {
 }
 # Lower rooms first; a module may import from its own room and from lower ones.
 FLOORS = [
-    ["errors", "bundled"],
+    ["errors", "bundled", "checks"],
     ["prompt", "report"],
     ["model", "store"],
     ["encode", "select", "schedule"],

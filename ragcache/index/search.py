@@ -55,7 +55,8 @@ class Search:
         """
         [embedding] = self.embedder.embed([question])
         deep = retriever != "dense" or self.reranker is not None
-        wanted, total = max(_DEPTH * count, _LEAST) if deep else count, self.vectors.count()
+        total = self.vectors.count()
+        wanted = min(max(_DEPTH * count, _LEAST) if deep else count, max(total, 1))
         while True:
             similar = dict(self.vectors.query(embedding, wanted))
             names = list(similar)

@@ -19,7 +19,7 @@ from ragcache.model.batching import BatchBuffer, BatchScheduler, ForwardRequest,
 from ragcache.model.buffer import ChunkKV, KVBuffer
 from ragcache.model.chunked_mlp import chunked_mlp
 from ragcache.model.cost import ModelDims
-from ragcache.model.fingerprint import describe_model, fingerprint, weights_in_memory, weights_of_files
+from ragcache.model.fingerprint import describe_model, fingerprint, weights_in_memory
 from ragcache.model.layer_hooks import checked_layers, layer_hooks
 from ragcache.model.links import LinkTokens, load_links
 from ragcache.model.lock import FairLock
@@ -28,6 +28,7 @@ from ragcache.model.plan import HIDDEN, ForwardPlan, Positions, Slots, StopForwa
 from ragcache.model.pretrained import load_pretrained
 from ragcache.model.rope import KeyRotator, RopeLayout
 from ragcache.model.tuning import Tuning, read_tuning
+from ragcache.model.weight_files import weights_of_files
 
 _Answer = TypeVar("_Answer")
 _ROTATED = 4096  # slots whose keys turn together: bounds their fp32 copies
