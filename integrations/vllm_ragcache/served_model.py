@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from ragcache.errors import IndexFormat, IndexMismatch, UnsupportedModel, ingest
 from ragcache.index.binding import MADE_BY
-from ragcache.model.fingerprint import digest_tokenizer, weights_of_files
+from ragcache.model.fingerprint import digest_tokenizer
 from ragcache.model.rope import RopeLayout
+from ragcache.model.weight_files import weights_of_files
 from ragcache.store import Catalog
 
 if TYPE_CHECKING:
