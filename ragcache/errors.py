@@ -12,7 +12,8 @@
     ├── UnsupportedModel       the compatibility check refused the model
     ├── NoDocuments            nothing to ingest
     ├── UnsupportedDocument    a file type that no loader reads
-    ├── UnreadableDocument     a file that is empty, binary or broken
+    ├── UnreadableDocument     a file that is binary or broken
+    │   └── EmptyDocument          a file without text
     ├── UnusableIndex          the index on disk cannot be used as asked
     │   ├── IndexFormat            another format, or damaged
     │   ├── IndexMismatch          made by another model, tokenizer or dtype
@@ -105,6 +106,10 @@ class UnreadableDocument(RagCacheError):
     """A file that is empty, binary or broken."""
 
 
+class EmptyDocument(UnreadableDocument):
+    """A file without text."""
+
+
 class UnusableIndex(RagCacheError):
     """The index on disk cannot be used as asked."""
 
@@ -134,12 +139,15 @@ class CorruptBlob(RagCacheError):
         The key that was asked for.
     reason : str
         What is wrong with the bytes found under it.
+    read : bool
+        Whether there were bytes to be checked, or no file; False where the disk did not give them just now.
     """
 
-    def __init__(self, key: str, reason: str) -> None:
+    def __init__(self, key: str, reason: str, *, read: bool = True) -> None:
         super().__init__(f"stored KV {key[:12]} is unusable: {reason}")
         self.key = key
         self.reason = reason
+        self.read = read
 
 
 class StorageFull(RagCacheError, OSError):

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ragcache.attend import ScoreMod
+from ragcache.checks import check_number
 from ragcache.encode import Encoder
 from ragcache.errors import InvalidArgument, UntunedReader, finetune
 from ragcache.layout import Layout, Retrieved
@@ -94,13 +95,12 @@ class Method:
         """
         if recompute is None:
             return self.recompute or 0.0
+        check_number("recompute", recompute, 0, 1, "it is a share between 0 and 1")
         if self.recompute is None:
             raise InvalidArgument(
                 f"method {self.name!r} has a fixed cost, so recompute={recompute:g} means nothing to it; "
                 "leave it out, or see `ragcache methods` for rows that take a recompute ratio"
             )
-        if not 0 <= recompute <= 1:
-            raise InvalidArgument(f"recompute is {recompute:g}; it is a share between 0 and 1")
         return recompute
 
     def shares_recompute(self, budget: float) -> bool:

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import accumulate, chain, pairwise
 from typing import Any, Protocol
 
-from ragcache.errors import InvalidArgument, UnsupportedModel
+from ragcache.errors import UnsupportedModel
 
 SYSTEM = "You answer questions from the notes you are given."
 BEFORE_CHUNKS = "Notes:\n\n"
@@ -192,18 +192,6 @@ class Template:
             If the template refuses them.
         """
         return _conversation(self._marking, messages)
-
-
-def check_question(text: str, what: str = "question") -> None:
-    """Refuse a blank question, or prompt.
-
-    Raises
-    ------
-    InvalidArgument
-        The message says which.
-    """
-    if not text.strip():
-        raise InvalidArgument(f"the {what} is blank; ask something")
 
 
 def _ids(tokenizer: Any, text: str, **options: bool) -> list[int]:

@@ -68,7 +68,7 @@ class RagCache:
         self.model_note = ""
         self._vectors = vectors
         self._documents = Documents(index.path, index.catalog, index.forgotten, vectors.delete)
-        self._embedder = embedder
+        self.embedder = embedder
         self._splitter = splitter
         self._retriever = retriever
         self._search = Search(index, vectors, embedder, reranker)
@@ -157,7 +157,7 @@ class RagCache:
         reader = how.load_reader()
         index = Index(how.path, reader, system=system, second_sight_bytes=second_sight_bytes)
         settings = how.settings(reader.name, reader.adapter)
-        if settings != how.known:
+        if settings != how.known and index.writable:
             index.catalog.set_setting("rag", settings)
         rag = cls(
             index,
@@ -316,8 +316,8 @@ class RagCache:
             return self._start_early(question, top_k, method, recompute, sampling, history, retriever)
         return self.engine.start(self._request(question, top_k, method, recompute, sampling, history, None))
 
-    def retrieve(self, question: str, *, top_k: int | None = None) -> list[Chunk]:
-        """The best chunks, best first, with their cosine similarity where it is known.
+    def retrieve(self, question: str, *, top_k: int | None = None, sources: Sequence[str] | None = None) -> list[Chunk]:
+        """The best chunks, of some documents only if their sources are given, best first, each with its similarity.
 
         Raises
         ------
@@ -330,8 +330,8 @@ class RagCache:
         check_retrieval(question, count)
         self._ingestion().follow()
         if self._vectors.count() == 0:
-            raise nothing_in(self.index.path)
-        return self._search.find(question, count, self._retriever)
+            raise nothing_in(self.index.path, self.index.catalog)
+        return self._search.find(question, count, self._retriever, None if sources is None else frozenset(sources))
 
     def adopt(
         self,
@@ -465,9 +465,9 @@ class RagCache:
     def _query(self, question: str, top_k: int | None, history: Sequence[Message]) -> tuple[str, int]:
         """What to search for, and how many chunks."""
         said = [message.text for message in history if message.role == "user"]
-        query, count = "\n".join([*said[-1:], question]), self.top_k if top_k is None else top_k
-        check_retrieval(query, count)
-        return query, count
+        count = self.top_k if top_k is None else top_k
+        check_retrieval(question, count)
+        return "\n".join([*said[-1:], question]), count
 
     def _encoders(self, names: Sequence[AnyMethod] | None) -> list[Encoder]:
         rows = [methods.find_method(name) for name in names or [self.method]]
@@ -487,7 +487,7 @@ class RagCache:
     ) -> Ingestion:
         tokens = self.chunk_tokens if chunk_tokens is None else chunk_tokens
         where = self.titles if titles is None else check_choice("titles", titles, TITLES)
-        chunking = Chunking(self.index, self._embedder, tokens, where, self._splitter)
+        chunking = Chunking(self.index, self.embedder, tokens, where, self._splitter)
         return Ingestion(self.index, self._vectors, chunking, progress or ignore_progress)
 
     def _remember(self, chunking: Chunking) -> None:

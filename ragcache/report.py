@@ -1,5 +1,6 @@
 """What answers and ingestions report: where each chunk's KV came from, what was done, and how long it took."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
@@ -8,6 +9,26 @@ CacheState = Literal["hit", "exact", "miss"]
 
 #: Called with a stage's name, how much of it is done, and how much there is.
 Progress = Callable[[str, int, int], None]
+
+
+#: Control characters, and those that turn the direction of a line or end it.
+_UNPRINTABLE = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff]")
+
+
+def make_printable(text: str, *, lines: bool = False) -> str:
+    """A text that can be shown: what would steer a terminal, or forge a line, is written out as an escape.
+
+    Parameters
+    ----------
+    text : str
+        From a file, a file's name, or a model.
+    lines : bool
+        Whether it may have several lines, and tabs.
+    """
+    kept = "\n\t" if lines else ""
+    return _UNPRINTABLE.sub(
+        lambda found: found[0] if found[0] in kept else found[0].encode("unicode_escape").decode(), text
+    )
 
 
 def ignore_progress(stage: str, done: int, total: int) -> None:

@@ -29,11 +29,13 @@ PACKAGES = {
     "auxiliary_tuning": ROOT / "bench" / "auxiliary_tuning",
     "langchain_ragcache": ROOT / "integrations" / "langchain_ragcache",
     "llama_index_ragcache": ROOT / "integrations" / "llama_index_ragcache",
+    "openai_ragcache": ROOT / "integrations" / "openai_ragcache",
     "ragcache_finetune": ROOT / "integrations" / "ragcache_finetune",
+    "vllm_ragcache": ROOT / "integrations" / "vllm_ragcache",
 }
 # Lower rooms first; a module may import from its own room and from lower ones.
 FLOORS = [
-    ["errors", "bundled"],
+    ["errors", "bundled", "checks"],
     ["prompt", "report"],
     ["model", "store"],
     ["encode", "select", "schedule"],
@@ -166,10 +168,11 @@ def test_a_circle_is_found_on_one_floor_too() -> None:
 def test_the_library_knows_neither_its_benchmarks_nor_its_commands() -> None:
     bench, doors = (
         ("ragcache_bench", "reader_training", "reader_tuning", "auxiliary_tuning"),
-        ("langchain_ragcache", "llama_index_ragcache", "ragcache_finetune"),
+        ("langchain_ragcache", "llama_index_ragcache", "ragcache_finetune", "vllm_ragcache"),
     )
     may_not = {
-        "ragcache.": (*bench, "ragcache_cli", *doors),
+        "ragcache.": (*bench, "ragcache_cli", *doors, "openai_ragcache"),
+        "openai_ragcache": (*bench, "ragcache_cli", *doors),
         "ragcache_cli": (*bench, *doors),
         "ragcache_bench": ("reader_training", "reader_tuning", "auxiliary_tuning", *doors),
         "reader_training": ("reader_tuning", "auxiliary_tuning", *doors),
@@ -243,7 +246,11 @@ from ragcache import Engine, Index, Reader, METHODS
 
 @pytest.mark.parametrize(
     ("package", "framework", "extra"),
-    [("langchain_ragcache", "langchain_core", "langchain"), ("llama_index_ragcache", "llama_index", "llama-index")],
+    [
+        ("langchain_ragcache", "langchain_core", "langchain"),
+        ("llama_index_ragcache", "llama_index", "llama-index"),
+        ("openai_ragcache", "fastapi", "serve"),
+    ],
 )
 def test_an_integration_without_its_framework_names_the_extra(package: str, framework: str, extra: str) -> None:
     script = f"""
@@ -262,6 +269,7 @@ except ImportError as error:
 def test_the_core_knows_no_framework() -> None:
     for path in [*modules(), *sorted((ROOT / "cli").rglob("*.py"))]:
         frameworks = {"langchain", "langchain_core", "llama_index", "langchain_ragcache", "llama_index_ragcache"}
+        frameworks |= {"fastapi", "uvicorn", "starlette"}
         assert not {name.partition(".")[0] for name in imported(path)} & frameworks, path
 
 

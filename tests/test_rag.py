@@ -55,13 +55,13 @@ def rag(tmp_path: Path, checkpoints: dict[str, Path], documents: Path) -> Iterat
 
 
 def test_times_mean_the_same_however_a_question_is_asked(rag: RagCache, monkeypatch: pytest.MonkeyPatch) -> None:
-    embed = rag._embedder.embed
+    embed = rag.embedder.embed
 
     def slow(texts: Sequence[str]) -> object:
         time.sleep(0.2)
         return embed(texts)
 
-    monkeypatch.setattr(rag._embedder, "embed", slow)
+    monkeypatch.setattr(rag.embedder, "embed", slow)
     stream = rag.stream("What colour is the bridge?", sampling=SHORT)
     for one in (rag.ask("What colour is the bridge?", sampling=SHORT).as_dict()["ms"], stream.answer.as_dict()["ms"]):
         assert one["retrieve"] >= 200

@@ -24,7 +24,7 @@ from ragcache_cli.options import (
     Retrieve,
     TopK,
 )
-from ragcache_cli.terminal import note, say, say_json, short, table
+from ragcache_cli.terminal import note, say, say_json, say_piece, short, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -95,17 +95,19 @@ def print_pieces(pieces: "Iterable[str]") -> None:
     from ragcache.engine.stream import strip_leading_space
 
     for piece in strip_leading_space(pieces):
-        typer.echo(piece, nl=False)
-    typer.echo()
+        say_piece(piece)
+    say("")
 
 
 def _show(answer: "Answer", *, explain: bool) -> None:
+    from ragcache.report import make_printable
+
     say("\nSources")
     for number, source in enumerate(answer.sources, start=1):
         similarity = "    " if source.score is None else f"{source.score:.2f}"
         say(f"  {number}  {similarity}  {replace(source, source=short(source.source)).citation}")
         if source.excerpt:
-            say(f"           {source.excerpt}")
+            say(f"           {make_printable(source.excerpt)}")
     for gone in sorted({source.source for source in answer.sources if _is_gone(source.source)}):
         note(f"{short(gone)} is gone; `ragcache documents remove PATH` forgets it, and so does the next ingestion")
     if explain:

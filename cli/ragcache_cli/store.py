@@ -28,4 +28,21 @@ def stats(index: IndexPath = DEFAULT_INDEX, as_json: AsJson = False) -> None:
     table(("encoding", "chunks", "bytes"), [(name, row["chunks"], size(row["bytes"])) for name, row in encodings])
     for said in outdated_notes(found["outdated"], index):
         note(said)
+    for said in found["missing"]:
+        note(said)
     say(f"{size(found['bytes'])} of KV; {size(found['free_bytes'])} free on this disk")
+
+
+@app.command()
+def gc(index: IndexPath = DEFAULT_INDEX, as_json: AsJson = False) -> None:
+    """Delete what killed runs left and what removed vectors take; run it while nothing else uses the index.
+
+    Loads no model. Nothing that a document has is deleted.
+    """
+    from ragcache.index.upkeep import collect_garbage
+
+    freed = collect_garbage(index)
+    if as_json:
+        say_json({"path": str(index), "freed_bytes": freed})
+    else:
+        say(f"{index}: {size(max(freed, 0))} freed")

@@ -22,12 +22,23 @@ _PIPED_WIDTH = 200  # columns of a table that no terminal limits
 
 def say(text: str) -> None:
     """Print a result."""
-    typer.echo(text)
+    from ragcache.report import make_printable
+
+    typer.echo(make_printable(text, lines=True))
+
+
+def say_piece(text: str) -> None:
+    """Print a part of a result."""
+    from ragcache.report import make_printable
+
+    typer.echo(make_printable(text, lines=True), nl=False)
 
 
 def note(text: str) -> None:
     """Tell the user something that is no part of the result."""
-    typer.echo(text, err=True)
+    from ragcache.report import make_printable
+
+    typer.echo(make_printable(text, lines=True), err=True)
 
 
 def say_json(value: object) -> None:
@@ -87,9 +98,11 @@ def duration(seconds: float) -> str:
 
 
 def short(path: str) -> str:
-    """A path as seen from here, where that is shorter."""
+    """A path as seen from here, where that is shorter, on one line."""
+    from ragcache.report import make_printable
+
     here = Path.cwd()
-    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
+    return make_printable(str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path)
 
 
 def quiet_when_piped(stdout: TextIO, stderr: TextIO) -> None:
@@ -150,8 +163,12 @@ def note_what_models_say() -> None:
 
 
 def _cell(value: object) -> str:
+    from ragcache.report import make_printable
+
     if value is None:
         return "-"
+    if isinstance(value, str):
+        return make_printable(value)
     return f"{value:,.3g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 

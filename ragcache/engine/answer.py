@@ -6,7 +6,7 @@ from html import escape
 from typing import Any, Self
 
 from ragcache.index.chunks import Chunk
-from ragcache.report import CacheReport, ChunkReport, Comparison
+from ragcache.report import CacheReport, ChunkReport, Comparison, make_printable
 from ragcache.retrieve.places import find_excerpt, mark_at
 
 _PAGES = {"pptx": "slide", "xlsx": "sheet", "xlsm": "sheet"}  # what a page is called, by suffix
@@ -56,10 +56,11 @@ class Source:
 
     @property
     def citation(self) -> str:
-        """Where to look: the document, the page, and the headings."""
+        """Where to look: the document, the page, and the headings, on one line."""
+        source, heading = make_printable(self.source), make_printable(self.heading)
         unit = _PAGES.get(self.source.rpartition(".")[2].lower(), "p.")
         page = f", {unit} {self.page}" if self.page is not None else ""
-        return f'{self.source}{page}, "{self.heading}"' if self.heading else f"{self.source}{page}"
+        return f'{source}{page}, "{heading}"' if heading else f"{source}{page}"
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class Answer:
     adapter: str = ""
 
     def __str__(self) -> str:
-        return _plain(self)
+        return make_printable(_plain(self), lines=True)
 
     def __repr__(self) -> str:
         return _shorten(self)

@@ -49,6 +49,8 @@ def harvest_context(plan: Plan, context: PrefillContext, report: CacheReport) ->
     shaped = encoder.exact_only and context.score_mod is not None  # others prefill their chunks once more
     if plan.prompt.positions is not None or shaped:
         return report  # what stands there is not what a full prefill makes of it
+    if not plan.loader.index.writable:
+        return replace(report, notes=(*report.notes, "the KV of this prompt was not kept: this account may only read"))
     places, before = list(_places(plan, encoder)), counter.flops
     while places and not places[-1].kept:
         places.pop()

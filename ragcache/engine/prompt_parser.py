@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ragcache.checks import check_question
 from ragcache.engine.chat import Message, contents
 from ragcache.engine.chunk_matcher import PREFIX_CHARS, ChunkMatcher, PartialMatch
 from ragcache.engine.closest import Closest, explained
@@ -13,7 +14,7 @@ from ragcache.errors import UnsupportedModel
 from ragcache.index.chunks import Chunk
 from ragcache.index.copies import mark_copies, resolve_copies
 from ragcache.index.index import Index
-from ragcache.prompt import Frame, Segment, Template, check_question
+from ragcache.prompt import Frame, Segment, Template
 from ragcache.store import Entries
 
 _MARKED = re.compile(r"<chunk(?:\s[^<>]*)?>(.*?)</chunk>", re.DOTALL)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Self
 
+from ragcache.checks import check_question
 from ragcache.engine.break_even import BreakEven
 from ragcache.engine.chat import Message, build_chat
 from ragcache.engine.clock import Clock
@@ -20,7 +21,7 @@ from ragcache.method import Method
 from ragcache.methods import DEFAULT_METHOD, find_method
 from ragcache.model.cost import FlopCounter
 from ragcache.model.decode import Sampling
-from ragcache.prompt import Template, check_question
+from ragcache.prompt import Template
 
 #: A row of the method table by its name, or a row.
 AnyMethod = str | Method

@@ -84,6 +84,11 @@ class Stream:
         return self._prefilled.prompt
 
     @property
+    def recomputed(self) -> Tensor:
+        """Which of the prompt's tokens were reused, and computed again all the same, (slots,) bool."""
+        return self._prefilled.recomputed
+
+    @property
     def logits(self) -> Tensor:
         """Of the first token, (vocabulary,) fp32."""
         return self._prefilled.logits

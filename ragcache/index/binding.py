@@ -1,5 +1,6 @@
 """What binds an index to the model that made its KV, and to the words that stand before every chunk."""
 
+import json
 from pathlib import Path
 
 from ragcache.errors import IndexMismatch, InvalidArgument
@@ -10,6 +11,7 @@ from ragcache.store import Catalog
 
 _IN_MEMORY = "fingerprint_in_memory"  # setting: what the same model is called when no file stands for its weights
 _SYSTEM = "system"
+MADE_BY = "made_by"  # setting: what the fingerprint is made of; older indexes get it when they are next opened
 
 
 def bind_template(catalog: Catalog, reader: Reader, system: str | None, path: Path) -> Template:
@@ -53,6 +55,7 @@ def bind_model(catalog: Catalog, reader: Reader, path: Path) -> str:
     if made_by is None:
         catalog.set_setting("model", reader.label)
         catalog.set_setting(_IN_MEMORY, reader.fingerprint_in_memory)
+        _describe(catalog, reader)
         catalog.set_setting("fingerprint", reader.fingerprint)
         return reader.fingerprint
     if made_by != reader.fingerprint and not _same_in_memory(catalog, reader):
@@ -61,7 +64,14 @@ def bind_model(catalog: Catalog, reader: Reader, path: Path) -> str:
             f"({reader.fingerprint[:12]}) with its weights, tokenizer and dtype; ask with that model, or ingest into "
             "another --index"
         )
+    if made_by == reader.fingerprint and catalog.setting(MADE_BY) is None:
+        _describe(catalog, reader)
     return made_by
+
+
+def _describe(catalog: Catalog, reader: Reader) -> None:
+    described = reader.describe()
+    catalog.set_setting(MADE_BY, json.loads(json.dumps(described, default=str)))  # a config may hold what JSON doesn't
 
 
 def _same_in_memory(catalog: Catalog, reader: Reader) -> bool:

@@ -1,13 +1,14 @@
 """What an index hands out: a chunk, and what it had for one; and how it names them."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from ragcache.model.buffer import ChunkKV
 from ragcache.prompt import Segment
 from ragcache.retrieve.places import Mark, mark_at, marks_within
-from ragcache.store import CALLED, ChunkRow, DocumentRow
+from ragcache.store import CALLED, Catalog, ChunkRow, DocumentRow
 
 _NAMELESS = "loose-"  # stands in catalogues: never to be changed
 MARKS = "marks"  # in a document's metadata: where its pages and headings begin, as lists of `Mark`'s fields
@@ -66,6 +67,13 @@ def chunk_of(row: ChunkRow, document: DocumentRow) -> Chunk:
     marks = marks_within(document.metadata.get(MARKS, ()), row.start, row.end)
     title = len(row.text) - len(row.body)
     return Chunk(row.id, source, row.text, Segment(row.token_ids, row.text, row.id), marks=marks, title=title)
+
+
+def read_chunks(catalog: Catalog, ids: Sequence[str]) -> list[Chunk]:
+    """Chunks by id, in the order asked for; those that are gone are left out."""
+    rows = catalog.chunks(ids)
+    documents = {name: catalog.document(name) for name in {row.document for row in rows}}
+    return [chunk_of(row, document) for row in rows if (document := documents[row.document]) is not None]
 
 
 def document_id(source: str) -> str:

@@ -7,20 +7,31 @@ If several do, the text is computed with the prompt, where the model sees all of
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from ragcache.index.chunks import Chunk
-from ragcache.index.index import Index
-from ragcache.store import ChunkRow, join_access, may_precede
+from ragcache.store import Catalog, ChunkRow, join_access, may_precede
 
 
-def mark_copies(index: Index, chunks: Sequence[Chunk]) -> list[Chunk]:
+class KnownChunks(Protocol):
+    """An index, or whatever else can look its chunks up."""
+
+    @property
+    def catalog(self) -> Catalog:
+        """Where they are looked up."""
+
+    def chunks(self, ids: Sequence[str]) -> list[Chunk]:
+        """Chunks by id, in the order asked for; those that are gone are left out."""
+
+
+def mark_copies(index: KnownChunks, chunks: Sequence[Chunk]) -> list[Chunk]:
     """Note of which chunks it is not known which document they are meant to be of: several have their text."""
     copies = index.catalog.copies([chunk.id for chunk in chunks])
     unclear = {name for name, rows in copies.items() if _differ(index, rows)}
     return [replace(chunk, origin="unknown") if chunk.id in unclear else chunk for chunk in chunks]
 
 
-def resolve_copies(index: Index, chunks: Sequence[Chunk]) -> list[Chunk]:
+def resolve_copies(index: KnownChunks, chunks: Sequence[Chunk]) -> list[Chunk]:
     """Find the documents of those chunks of a prompt for which that is not known, as far as the others tell it."""
     unclear = [chunk.id for chunk in chunks if chunk.origin == "unknown"]
     if not unclear:
@@ -41,7 +52,7 @@ def note_copies(chunks: Sequence[Chunk]) -> tuple[str, ...]:
     return tuple(note for count, note in ((unknown, alone), (several, anew)) if count)
 
 
-def _resolved(index: Index, chunk: Chunk, documents: set[str], rows: Sequence[ChunkRow]) -> Chunk:
+def _resolved(index: KnownChunks, chunk: Chunk, documents: set[str], rows: Sequence[ChunkRow]) -> Chunk:
     """The same text in the one of these documents that has it."""
     # Whoever was shown the text may read one of its copies; what stands before another must not tell them more.
     shown = join_access(row.access for row in rows)
@@ -51,13 +62,13 @@ def _resolved(index: Index, chunk: Chunk, documents: set[str], rows: Sequence[Ch
     return next((replace(one, score=chunk.score) for one in index.chunks([row.id for row in meant[:1]])), chunk)
 
 
-def _differ(index: Index, rows: Sequence[ChunkRow]) -> bool:
+def _differ(index: KnownChunks, rows: Sequence[ChunkRow]) -> bool:
     """Whether something else stands before one text than before another, or others may read it."""
     seen = ((row.access, _before(index, row)) for row in rows)
     first = next(seen, None)
     return any(one != first for one in seen)
 
 
-def _before(index: Index, row: ChunkRow) -> list[tuple[str, object]]:
+def _before(index: KnownChunks, row: ChunkRow) -> list[tuple[str, object]]:
     """What stands before a chunk in its document."""
     return [(one.text, one.access) for one in index.catalog.chunks_of(row.document)[: row.ordinal]]

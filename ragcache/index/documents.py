@@ -15,6 +15,7 @@ from shlex import quote
 
 from ragcache.errors import NoDocuments
 from ragcache.index.settings import no_index
+from ragcache.retrieve.discover import place_of
 from ragcache.store import (
     CALLED,
     COLLECTION,
@@ -23,8 +24,8 @@ from ragcache.store import (
     Entries,
     Forgotten,
     LocalStore,
+    bind_secret,
     kv_key,
-    load_or_create_secret,
     locks_of,
 )
 from ragcache.store.forgotten import LISTED
@@ -108,8 +109,9 @@ class Documents:
             raise no_index(path)
         with closing(Catalog(file)) as catalog:
             forgotten = Forgotten(catalog, LocalStore(path / "kv"))
-            with locks_of(path)[0]:
-                forgotten.delete()  # what a killed process left
+            if catalog.writable:
+                with locks_of(path)[0]:
+                    forgotten.delete()  # what a killed process left
             yield cls(path, catalog, forgotten, lambda chunks: _drop_vectors(path / "vectors", chunks))
 
     def known(self) -> list[KnownDocument]:
@@ -184,7 +186,7 @@ class Documents:
     def _prefix_key(self) -> str:
         """The key of the system prefix's KV, which is no document's."""
         made_by, ids = self._catalog.setting("fingerprint", ""), self._catalog.setting("prefix_ids", [])
-        secret = load_or_create_secret(self._path / "secret")
+        secret = bind_secret(self._catalog, self._path)
         return kv_key(secret, fingerprint=made_by, recipe=PREFIX, left=(), token_ids=ids)
 
     def _unknown(self, pattern: str, known: Sequence[KnownDocument]) -> NoDocuments:
@@ -219,7 +221,7 @@ def _meant(source: str, pattern: str) -> bool:
     if not pattern:
         return False  # it would be the working directory
     whole = os.path.abspath(pattern)
-    if source == pattern or _under(source, whole):
+    if source == pattern or any(_under(source, way) for way in (whole, place_of(pattern), os.path.realpath(pattern))):
         return True
     if not _MAGIC.search(pattern):
         return False

@@ -132,7 +132,7 @@ class IndexEncodingContext:
     def _note(self) -> None:
         """Before anything is stored that a change of the document must make forgotten."""
         noted = self.catalog.setting(STRUCTURAL, [])
-        if self.recipe not in noted:
+        if self.recipe not in noted and self.catalog.writable:
             self.catalog.set_setting(STRUCTURAL, [*noted, self.recipe])
 
 

@@ -11,10 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
+from ragcache.checks import check_text
 from ragcache.encode import Encoder, LeftContext, PromptEncoder
 from ragcache.errors import CorruptBlob, InvalidArgument, ingest
 from ragcache.index.binding import bind_model, bind_template
-from ragcache.index.chunks import Chunk, Loaded, chunk_id, chunk_of, document_id, is_text_id, text_id
+from ragcache.index.chunks import Chunk, Loaded, chunk_id, document_id, is_text_id, read_chunks, text_id
 from ragcache.index.encoding_batches import batches, capacity
 from ragcache.index.encoding_context import STRUCTURAL, IndexEncodingContext, displaced, lacking_extras
 from ragcache.index.second_sight import SecondSight
@@ -34,8 +35,9 @@ from ragcache.store import (
     Forgotten,
     LocalStore,
     MemoryTier,
+    bind_secret,
+    hold_turn,
     is_key,
-    load_or_create_secret,
     locks_of,
     may_precede,
 )
@@ -99,15 +101,18 @@ class Index:
             self._memory,
             codec,
             fingerprint=bind_model(self.catalog, reader, self.path),
-            secret=load_or_create_secret(self.path / "secret"),
+            secret=bind_secret(self.catalog, self.path),
             limit=reader.limit,
-            drop=self.catalog.drop_key,
+            drop=self.catalog.drop_key if self.catalog.writable else lambda key: None,
         )
         self.writing, self.encoding = locks_of(self.path)
         self.forgotten = Forgotten(self.catalog, self.store, self._memory.discard)
-        with self.writing:
-            self.forgotten.delete()  # what a killed process left
-            self.catalog.forget_words()
+        #: Whether this account may write to it; otherwise questions are answered, and nothing is stored.
+        self.writable = self.catalog.writable and self.store.writable
+        if self.writable:
+            with self.writing:
+                self.forgotten.delete()  # what a killed process left
+                self.catalog.forget_words()
 
     def close(self) -> None:
         """Close the catalogue."""
@@ -179,9 +184,7 @@ class Index:
 
     def chunks(self, ids: Sequence[str]) -> list[Chunk]:
         """Chunks by id, in the order asked for; those that are gone are left out."""
-        rows = self.catalog.chunks(ids)
-        documents = {name: self.catalog.document(name) for name in {row.document for row in rows}}
-        return [chunk_of(row, document) for row in rows if (document := documents[row.document]) is not None]
+        return read_chunks(self.catalog, ids)
 
     def count_readable(self, chunks: Sequence[str]) -> int:
         """How many chunks, from the first on, are in the index and may be read by all who may read one behind them."""
@@ -217,10 +220,11 @@ class Index:
         key = self.prefix_key
         try:
             kv = self._kv.read(key, segment.token_ids)
-        except CorruptBlob:
-            self._kv.quarantine(key)
+        except CorruptBlob as error:
             kv = self.reader.encode(segment.token_ids)
-            self._kv.write(key, kv, PREFIX)
+            if self.writable and error.read:
+                self._kv.quarantine(key)
+                self._kv.write(key, kv, PREFIX)
         return LeftContext((kv,), (key,), "system prefix")
 
     def encode(self, encoder: Encoder, *, neighbours: Neighbours | None = None) -> Iterator[str]:
@@ -241,17 +245,39 @@ class Index:
         if encoder.base_encoding is not None:
             yield from self.encode(encoder.base_encoding)
         todo = (self.catalog.missing(encoder.recipe, document) for document in self.lacking(encoder))
-        yield from self.encode_chunks(encoder, todo, neighbours=neighbours)
+        yield from self._encode_in_turn(encoder, todo, neighbours, anew=False)
 
     def encode_chunks(
         self, encoder: Encoder, documents: Iterable[Sequence[ChunkRow]], *, neighbours: Neighbours | None = None
     ) -> Iterator[str]:
         """Make an encoding of some chunks, by document and in reading order, whether or not they have one already."""
+        yield from self._encode_in_turn(encoder, documents, neighbours, anew=True)
+
+    def _encode_in_turn(
+        self,
+        encoder: Encoder,
+        documents: Iterable[Sequence[ChunkRow]],
+        neighbours: Neighbours | None,
+        *,
+        anew: bool,
+    ) -> Iterator[str]:
+        """One batch after the other, in turns with other processes: what one of them has made is not made again."""
         context = self._encoding_context(encoder, neighbours)
         for batch in batches(documents, lambda row: encoder.left(row.id, context), capacity(self.reader.device)):
-            self.encode_batch(encoder, batch)
-            yield from (row.id for row, _ in batch)
+            with hold_turn(self.path / "encoding.lock"):
+                todo = [
+                    (row, left) for row, left in batch if anew or not self.catalog.encodings(row.id, encoder.recipe)
+                ]
+                self.encode_batch(encoder, todo)
+            yield from (row.id for row, _ in todo)
             context.turn()
+
+    def drop_missing(self) -> int:
+        """Let go of KV whose files are gone, so that it is made again; how many files."""
+        gone = self.catalog.keys() - set(self.store.list())
+        self.catalog.drop_key(*gone)
+        self.release(sorted(gone))
+        return len(gone)
 
     def encode_batch(self, encoder: Encoder, batch: Sequence[tuple[ChunkRow, LeftContext]]) -> None:
         """Make and store the KV of a few chunks behind their left contexts, in one forward."""
@@ -286,7 +312,7 @@ class Index:
         [kv] = chosen.encode(self.reader, [(chunk.segment, used)])
         if is_text_id(chunk.id):
             self._second_sight.note(chunk.id, chosen.recipe, kv, used.keys)
-        elif left is not None and self.catalog.chunk(chunk.id) is not None:
+        elif self.writable and left is not None and self.catalog.chunk(chunk.id) is not None:
             self.save(chunk.id, chosen, kv, left)
         return kv
 
@@ -428,6 +454,7 @@ class Index:
                     yield row.key
 
     def _ids(self, text: str) -> tuple[int, ...]:
+        check_text(text, "chunk")
         ids = self.template.chunk(text, "").token_ids
         if not text.strip():
             raise InvalidArgument("a chunk of nothing but white space has no KV; leave it out")

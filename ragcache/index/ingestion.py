@@ -8,7 +8,7 @@ vector points at nothing; whatever was left undone is found by comparing the thr
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import attrgetter
@@ -16,7 +16,7 @@ from pathlib import Path
 from time import monotonic, perf_counter
 
 from ragcache.encode import Encoder
-from ragcache.errors import UnreadableDocument
+from ragcache.errors import EmptyDocument, UnreadableDocument
 from ragcache.index.chunking import Chunking
 from ragcache.index.chunks import MARKS
 from ragcache.index.documents import Documents
@@ -41,6 +41,7 @@ class _Changes:
     changed: int = 0
     unchanged: int = 0
     errors: list[str] = field(default_factory=list)
+    emptied: list[str] = field(default_factory=list)
     forgotten: Sequence[str] = ()
 
     @property
@@ -103,13 +104,15 @@ class Ingestion:
         InvalidArgument
             If a pattern of `exclude` is not one.
         """
-        began, known = perf_counter(), self._known()
+        began, damaged, missing = perf_counter(), self._remove_damaged(), self.index.drop_missing()
+        known = self._known()
         if paths is None:
-            found, changes = Found(files=()), self._kept()
+            found, changes = Found(files=()), self._documents(damaged, known) if damaged else self._kept()
         else:
-            found = find_standing(paths, known, exclude=exclude, ignore_files=ignore_files)
-            changes = self._documents(found.files, known)
-        changes.forgotten = gone(known, None if prune else paths or ())
+            found = find_standing(paths, [*known, *map(str, damaged)], exclude=exclude, ignore_files=ignore_files)
+            changes = self._documents(sorted({*found.files, *damaged}), known)
+        gone_now = gone(known, None if prune else paths or (), found=found.files)
+        changes.forgotten = sorted({*changes.emptied, *gone_now})
         kept, arrivals = dict[str, int](), _Arrivals(self)
         if changes.added and changes.forgotten:  # before anything goes: a text that was moved keeps its KV
             kept = self._encode([one for one in _with_bases(encoders) if one.base_encoding is None], arrivals)
@@ -131,7 +134,7 @@ class Ingestion:
             found.skipped,
             (*found.errors, *changes.errors),
             found.ignored,
-            self.chunking.notes(),
+            (*self.chunking.notes(), *_damage(damaged, missing)),
             tuple(changes.forgotten),
             outdated_counts(self.index.catalog),
         )
@@ -200,7 +203,7 @@ class Ingestion:
     def follow(self) -> None:
         """Embed what other programs' vector stores have brought since; files wait for their ingestion to be resumed."""
         catalog = self.index.catalog
-        if catalog.setting(_EMBEDDED) != catalog.edition():
+        if self.index.writable and catalog.setting(_EMBEDDED) != catalog.edition():
             self.embed({row.id for row in catalog.documents() if COLLECTION in row.metadata})
 
     def plan(
@@ -264,6 +267,8 @@ class Ingestion:
                 self._put(path)
             except UnreadableDocument as error:
                 changes.errors.append(str(error))
+                if row is not None and isinstance(error, EmptyDocument):
+                    changes.emptied.append(row.source)
                 continue
             changes.changed += row is not None
             changes.added += row is None
@@ -283,6 +288,13 @@ class Ingestion:
     def _known(self) -> dict[str, DocumentRow]:
         """Documents that came from files, by path."""
         return {row.source: row for row in self.index.catalog.documents() if COLLECTION not in row.metadata}
+
+    def _remove_damaged(self) -> list[Path]:
+        """Remove documents whose text was changed on the disk; the files of those that can be read anew."""
+        with self.index.writing:
+            sources = self.index.catalog.remove_damaged()
+            self.index.forgotten.delete()
+        return [Path(source) for source in sources if Path(source).is_file()]
 
     def _unchanged(self, row: DocumentRow, path: Path) -> bool:
         return row.digest == _digest(path) and self.chunking.holds(row)
@@ -322,10 +334,12 @@ class Ingestion:
             if not todo:
                 continue
             self.progress(f"encode {encoder.recipe}", 0, todo)
-            for done, chunk in enumerate(self.index.encode(encoder, neighbours=alike)):
+            done = 0
+            for done, chunk in enumerate(self.index.encode(encoder, neighbours=alike), start=1):
                 made([chunk])
-                self.progress(f"encode {encoder.recipe}", done + 1, todo)
-            encoded[encoder.recipe] = todo
+                self.progress(f"encode {encoder.recipe}", done, todo)
+            self.progress(f"encode {encoder.recipe}", todo, todo)  # others may have been made by another process
+            encoded[encoder.recipe] = done
         return encoded
 
 
@@ -360,6 +374,14 @@ def _with_bases(encoders: Sequence[Encoder]) -> list[Encoder]:
     """Each encoding once, behind the one it builds on."""
     ordered = [e for encoder in encoders for e in (encoder.base_encoding, encoder) if e is not None]
     return list({encoder.recipe: encoder for encoder in ordered}.values())
+
+
+def _damage(files: Sequence[Path], missing: int) -> Iterator[str]:
+    """What the disk has lost."""
+    if files:
+        yield f"read anew, since what the index had of it was changed on the disk: {', '.join(map(str, files))}"
+    if missing:
+        yield f"{missing:,} KV files were gone, and are made anew for the methods that are asked for"
 
 
 def _digest(path: Path) -> str:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+from ragcache.checks import check_count
+from ragcache.checks import check_question as check_words
 from ragcache.errors import IndexMismatch, InvalidArgument, UnusableAdapter, ingest
 from ragcache.index.settings import check_encoding, no_index, settings_of
 from ragcache.method import Method
@@ -26,7 +28,6 @@ from ragcache.model.checkpoint import (
     default_model,
 )
 from ragcache.model.tuning import read_tuning
-from ragcache.prompt import check_question as check_blank
 from ragcache.retrieve import (
     DEFAULT_EMBEDDER,
     DEFAULT_RETRIEVER,
@@ -40,10 +41,11 @@ from ragcache.retrieve import (
     as_reranker,
     check_choice,
     check_embedder,
+    digest_embedder,
     find_standing,
 )
 from ragcache.retrieve.given import AnyEmbedder, AnySplitter, splitter_name, splitting
-from ragcache.store import COLLECTION, Catalog, DocumentRow
+from ragcache.store import Catalog
 
 if TYPE_CHECKING:
     from ragcache.model.reader import Reader
@@ -83,6 +85,8 @@ class Opening:
         How chunks are found.
     reranker : Reranker or None
         What puts them in their final order.
+    embedder_digest : str
+        Of the weights of an embedder that is named; empty where they are not on this machine yet.
     """
 
     path: Path
@@ -97,6 +101,7 @@ class Opening:
     splitter: AnySplitter | None
     retriever: Retriever
     reranker: Reranker | None
+    embedder_digest: str = ""
 
     def load_reader(self) -> "Reader":
         """The model; one that was loaded already is taken as it is."""
@@ -138,6 +143,7 @@ class Opening:
             "top_k": self.known.get("top_k") or top_k,
             "titles": self.known.get("titles") or ("none" if self.known else DEFAULT_TITLES),  # older ones had none
             "embedder_given": given,
+            "embedder_digest": self.embedder_digest or self.known.get("embedder_digest"),
             "splitter": "" if self.splitter is None else splitter_name(self.splitter),
         }
         return {name: value for name, value in settings.items() if value}
@@ -175,6 +181,7 @@ def resolve(
     if isinstance(name, str):
         _check_model(path, name, remembered=model is None and bool(known), by_default=not model and not known)
     added = _adapter(path, known, name, adapter, by_default=not model and not known)
+    embeds = _embedder(path, known, embedder)
     return Opening(
         path=path,
         known=known,
@@ -183,11 +190,12 @@ def resolve(
         dtype=_dtype(path, known.get("dtype"), dtype),
         device=device,
         method=chosen,
-        embedder=_embedder(path, known, embedder),
+        embedder=embeds,
         system=system,
         splitter=_splitter(path, known, splitter),
         retriever=check_choice("retriever", retriever or DEFAULT_RETRIEVER, RETRIEVERS),
         reranker=as_reranker(reranker),
+        embedder_digest=_digest(path, known, embeds) if isinstance(embeds, str) else "",
     )
 
 
@@ -262,28 +270,26 @@ def check_paths(
     NoDocuments, UnsupportedDocument, UnreadableDocument, InvalidArgument
         As `RagCache.ingest`.
     """
-    known = [row.source for row in _documents(Path(path)) if COLLECTION not in row.metadata]
-    find_standing(paths, known, exclude=exclude, ignore_files=ignore_files)
+    find_standing(paths, _sources(Path(path)), exclude=exclude, ignore_files=ignore_files)
 
 
-def _documents(path: Path) -> Sequence[DocumentRow]:
+def _sources(path: Path) -> Sequence[str]:
     if not settings_of(path):
         return ()
     with closing(Catalog(path / "catalog.sqlite")) as catalog:
-        return catalog.documents()
+        return catalog.sources()
 
 
 def check_retrieval(question: str, top_k: int) -> None:
-    """Refuse a blank question, and fewer chunks than one.
+    """Refuse a question that cannot be asked, and fewer chunks than one.
 
     Raises
     ------
     InvalidArgument
         The message names what was given.
     """
-    if top_k < 1:
-        raise InvalidArgument(f"top_k is {top_k}; at least one chunk must be retrieved")
-    check_blank(question)
+    check_count("top_k", top_k, 1, "at least one chunk must be retrieved")
+    check_words(question)
 
 
 def _check_model(path: Path, name: str, *, remembered: bool, by_default: bool) -> None:
@@ -364,6 +370,17 @@ def _embedder(path: Path, known: dict[str, Any], given: str | TextEmbedder | Non
         )
     check_embedder(name)
     return name
+
+
+def _digest(path: Path, known: dict[str, Any], embedder: str) -> str:
+    """The digest of a named embedder's weights, which have to be those that the index was embedded by."""
+    own, digest = known.get("embedder_digest"), digest_embedder(embedder)
+    if own and digest and own != digest:
+        raise IndexMismatch(
+            f"the index {path} was embedded by {embedder} with other weights ({own[:12]}) than are there now "
+            f"({digest[:12]}); put the former ones back, or run `{ingest('NEW', paths='PATH…')}` for another index"
+        )
+    return digest
 
 
 def _splitter(path: Path, known: dict[str, Any], given: AnySplitter | None) -> AnySplitter | None:

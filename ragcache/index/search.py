@@ -1,6 +1,6 @@
 """Search: the chunks of an index that speak to a question, by meaning, by words, and by a second look."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -38,19 +38,25 @@ class Search:
     embedder: AnyEmbedder
     reranker: Reranker | None = None
 
-    def find(self, question: str, count: int, retriever: Retriever) -> list[Chunk]:
-        """The best chunks for a question, best first, each text once, with its cosine similarity where known."""
-        search = self._search_again if retriever == "iterative" else self._search
-        return mark_copies(self.index, self._rerank(question, search(question, count, retriever))[:count])
+    def find(
+        self, question: str, count: int, retriever: Retriever, sources: Container[str] | None = None
+    ) -> list[Chunk]:
+        """The best chunks for a question, best first, each text once, with its cosine similarity where known.
 
-    def _search(self, question: str, count: int, retriever: Retriever) -> list[Chunk]:
+        Where `sources` are given, they are of those documents only.
+        """
+        search = self._search_again if retriever == "iterative" else self._search
+        return mark_copies(self.index, self._rerank(question, search(question, count, retriever, sources))[:count])
+
+    def _search(self, question: str, count: int, retriever: Retriever, sources: Container[str] | None) -> list[Chunk]:
         """At least `count` chunks, if there are as many.
 
         Files and vector stores may have brought the same texts, so more are looked for until there are enough.
         """
         [embedding] = self.embedder.embed([question])
         deep = retriever != "dense" or self.reranker is not None
-        wanted, total = max(_DEPTH * count, _LEAST) if deep else count, self.vectors.count()
+        total = self.vectors.count()
+        wanted = min(max(_DEPTH * count, _LEAST) if deep else count, max(total, 1))
         while True:
             similar = dict(self.vectors.query(embedding, wanted))
             names = list(similar)
@@ -61,25 +67,29 @@ class Search:
                 names = fuse_ranks(names, [name for name in worded if name in similar])
             distinct: dict[str, Chunk] = {}
             for chunk in self.index.chunks(names):
+                if sources is not None and chunk.source not in sources:
+                    continue
                 distinct.setdefault(chunk.text.strip(), replace(chunk, score=similar[chunk.id]))
             if len(distinct) >= count or wanted >= total:
                 return list(distinct.values())
             wanted *= 2
 
-    def _search_again(self, question: str, count: int, retriever: Retriever) -> list[Chunk]:
+    def _search_again(
+        self, question: str, count: int, retriever: Retriever, sources: Container[str] | None
+    ) -> list[Chunk]:
         """Half of the chunks for the question, the others for the question with the best sentence that it found.
 
         The second fact of a question may share no word with it: who makes a thing is asked in order to ask about the
         maker. Iterative retrieval as in Shao et al., "Enhancing Retrieval-Augmented Large Language Models with
         Iterative Retrieval-Generation Synergy" (2305.15294), with a sentence of the chunks in place of an answer.
         """
-        first = self._search(question, max(count, _POOL), retriever)
+        first = self._search(question, max(count, _POOL), retriever, sources)
         said = list(dict.fromkeys(one for chunk in first[:_POOL] for one in sentences_of(chunk.text)))
         if not said:
             return first
         [asked, *meanings] = self.embedder.embed([question, *said])
         best = said[int(np.argmax([float(asked @ one) for one in meanings]))]
-        again = self._search(f"{question} {best}", count, retriever)
+        again = self._search(f"{question} {best}", count, retriever, sources)
         found = {chunk.text.strip(): chunk for chunk in first[: -(-count // 2)]}
         scores = {chunk.id: chunk.score for chunk in first}
         for chunk in (*again, *first):

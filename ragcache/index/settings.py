@@ -8,7 +8,7 @@ from typing import Any
 from ragcache.encode import PromptEncoder
 from ragcache.errors import EmptyIndex, IndexFormat, MissingEncoding, ingest
 from ragcache.method import Method
-from ragcache.store import Catalog
+from ragcache.store import Catalog, LocalStore
 
 _OUTDATED = "outdated_by_recipe"  # setting: per encoding, chunks fused with others than now, and as of which edition
 
@@ -16,6 +16,7 @@ _OUTDATED = "outdated_by_recipe"  # setting: per encoding, chunks fused with oth
 def stats(path: str | Path) -> dict[str, Any]:
     """Documents, chunks, encodings and bytes of an index, its model and adapter, the disk's free bytes; loads no model.
 
+    `missing` says what of it is gone from the disk, and how it comes back; `bytes` are of the KV that is there.
     `outdated` counts, by encoding, the chunks that were fused with others than their neighbours were when KV was last
     made.
 
@@ -31,11 +32,30 @@ def stats(path: str | Path) -> dict[str, Any]:
     catalog = Catalog(path / "catalog.sqlite")
     try:
         found = {**catalog.stats(), "outdated": outdated_counts(catalog)}
+        missing = _find_missing(catalog, path)
+        found["bytes"] -= catalog.bytes_under(missing)
     finally:
         catalog.close()
     free = shutil.disk_usage(path).free
     model = {"model": known["name"], "adapter": known.get("adapter", "")}
-    return {"path": str(path), **model, "method": known["method"], **found, "free_bytes": free}
+    lost = {"missing_kv": len(missing), "missing": _name_missing(path, len(missing), found["chunks"])}
+    return {"path": str(path), **model, "method": known["method"], **found, **lost, "free_bytes": free}
+
+
+def _find_missing(catalog: Catalog, path: Path) -> set[str]:
+    """Keys of the KV whose files are gone."""
+    return catalog.keys() - set(LocalStore.list_keys(path / "kv"))
+
+
+def _name_missing(path: Path, blobs: int, chunks: int) -> list[str]:
+    """What of an index is gone from the disk, and what brings it back."""
+    again = f"run `{ingest(path)}`, which makes them anew"
+    found = [f"{blobs:,} KV files are gone; {again}"] if blobs else []
+    if chunks and not (path / "vectors" / "chroma.sqlite3").is_file():
+        found.append(f"the vectors are gone; {again}")
+    if chunks and not (path / "secret").is_file():
+        found.append("the secret is gone, so no KV can be found; restore it from a backup, or ingest into a new index")
+    return found
 
 
 def outdated_counts(catalog: Catalog) -> dict[str, int]:
@@ -60,8 +80,13 @@ def no_index(path: Path) -> EmptyIndex:
     return EmptyIndex(f"there is no index at {path}; run `{ingest(path, paths='PATH…')}` first")
 
 
-def nothing_in(path: Path) -> EmptyIndex:
-    """The error of whoever needs chunks where nothing was ingested."""
+def nothing_in(path: Path, catalog: Catalog | None = None) -> EmptyIndex:
+    """The error of whoever needs chunks where nothing was ingested, or their vectors where they are gone."""
+    if catalog is not None and (chunks := catalog.stats()["chunks"]):
+        return EmptyIndex(
+            f"the index {path} has {chunks:,} chunks and no vectors of them; run `{ingest(path)}`, which makes them "
+            "anew"
+        )
     return EmptyIndex(f"the index {path} is empty; run `{ingest(path, paths='PATH…')}` first")
 
 

@@ -59,7 +59,8 @@ class StoredKV:
         try:
             kv = self.read(row.key, chunk.segment.token_ids)
         except CorruptBlob as error:
-            self.quarantine(row.key)
+            if error.read:  # the disk may give the others the next time
+                self.quarantine(row.key)
             return Loaded(None, row.key, str(error))
         return Loaded(kv, row.key, row.recipe, row.kind, exact, row.about)
 

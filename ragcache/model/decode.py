@@ -8,8 +8,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
-from ragcache.errors import InvalidArgument
+from ragcache.checks import MOST, check_count, check_number, check_stops
 from ragcache.model.lazy import Tensor, torch
+
+_COLD, _MOST = 1e-6, 1e6  # logits that are divided by less, or by more, are no numbers any more, or all alike
 
 #: Forwards one token and returns the next logits, (vocabulary,) fp32.
 Step = Callable[[int], Tensor]
@@ -24,7 +26,7 @@ class Sampling:
     max_new_tokens : int
         Most tokens of the answer.
     temperature, top_k, top_p, repetition_penalty : float
-        As in transformers' `GenerationConfig`.
+        As in transformers' `GenerationConfig`; a temperature below 1e-6 is greedy, as which it cannot be told apart.
     seed : int or None
         Makes sampling repeatable; None draws anew every time.
     stop : tuple of str
@@ -48,18 +50,18 @@ class Sampling:
         return cls(**{**chosen, "stop": (stop,) if isinstance(stop, str) else tuple(stop)})
 
     def __post_init__(self) -> None:
-        if self.max_new_tokens < 1:
-            raise InvalidArgument(f"max_new_tokens is {self.max_new_tokens}; an answer needs at least 1")
-        if self.temperature < 0:
-            raise InvalidArgument(f"temperature is {self.temperature}; it must be 0 (greedy) or above")
-        if self.top_k < 0:
-            raise InvalidArgument(f"top_k is {self.top_k}; it must be 0 (all tokens) or above")
-        if not 0 < self.top_p <= 1:
-            raise InvalidArgument(f"top_p is {self.top_p}; it must be above 0 and at most 1 (all tokens)")
-        if self.repetition_penalty <= 0:
-            raise InvalidArgument(f"repetition_penalty is {self.repetition_penalty}; it must be above 0 (1 is none)")
-        if isinstance(self.stop, str) or "" in self.stop:
-            raise InvalidArgument(f"stop is {self.stop!r}; give a tuple of strings, none of them empty")
+        check_count("max_new_tokens", self.max_new_tokens, 1, "an answer needs at least 1")
+        check_number("temperature", self.temperature, 0, _MOST, "it must be 0 (greedy) or above")
+        check_count("top_k", self.top_k, 0, "it must be 0 (all tokens) or above")
+        check_number("top_p", self.top_p, 0, 1, "it must be above 0 and at most 1 (all tokens)", above=True)
+        hint = "it must be above 0 (1 is none)"
+        check_number("repetition_penalty", self.repetition_penalty, 0, _MOST, hint, above=True)
+        check_stops(self.stop)
+        if self.seed is not None:
+            check_count("seed", self.seed, -MOST, f"it must be from {-MOST:,} to {MOST:,}")
+            check_count("seed", -self.seed, -MOST, f"it must be from {-MOST:,} to {MOST:,}")
+        if self.temperature < _COLD:
+            object.__setattr__(self, "temperature", 0.0)
 
 
 def decode(

@@ -2,10 +2,8 @@
 
 import hashlib
 import json
-import os
-import re
 from collections.abc import Collection, Iterable
-from pathlib import Path
+from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -13,9 +11,6 @@ import xxhash
 
 from ragcache.model.rope import RopeLayout
 
-_BLOCK = 4096  # bytes
-_HEADER_LIMIT = 100_000_000  # bytes: the format's own
-_SHA256 = re.compile("[0-9a-f]{64}")
 # Config entries that change between library releases or machines without changing what the model computes.
 _VOLATILE = ("transformers_version", "_name_or_path", "_attn_implementation", "attn_implementation", "torch_dtype")
 
@@ -23,7 +18,16 @@ _VOLATILE = ("transformers_version", "_name_or_path", "_attn_implementation", "a
 def fingerprint(
     model: Any, tokenizer: Any, layouts: Iterable[RopeLayout], weights: str, *, ignored: Collection[str] = ()
 ) -> str:
-    """SHA-256 over everything that decides what KV a model makes of given token ids.
+    """SHA-256 over everything that decides what KV a model makes of given token ids; see `describe_model`."""
+    parts = describe_model(model, tokenizer, layouts, weights, ignored=ignored)
+    spelled = {**parts, "rope": [repr(RopeLayout(**layout)) for layout in parts["rope"]]}
+    return hashlib.sha256(json.dumps(spelled, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def describe_model(
+    model: Any, tokenizer: Any, layouts: Iterable[RopeLayout], weights: str, *, ignored: Collection[str] = ()
+) -> dict[str, Any]:
+    """Everything that decides what KV a model makes of given token ids: weights, config, tokenizer, dtype and rope.
 
     Parameters
     ----------
@@ -32,86 +36,23 @@ def fingerprint(
     layouts : iterable of RopeLayout
         What the probe found.
     weights : str
-        From `weights_of_files` or `weights_in_memory`.
+        From `ragcache.model.weight_files.weights_of_files` or `weights_in_memory`.
     ignored : collection of str
         Further entries of the configuration that play no part.
+
+    Returns
+    -------
+    dict
+        `weights`, `config`, `tokenizer`, `dtype`, and the fields of every layer's `RopeLayout` as `rope`.
     """
     left_out = {*_VOLATILE, *ignored}
-    config = {name: value for name, value in model.config.to_dict().items() if name not in left_out}
-    parts = {
+    return {
         "weights": weights,
-        "config": config,
-        "tokenizer": _tokenizer_digest(tokenizer),
+        "config": {name: value for name, value in model.config.to_dict().items() if name not in left_out},
+        "tokenizer": digest_tokenizer(tokenizer),
         "dtype": str(model.dtype),
-        "rope": [repr(layout) for layout in layouts],
+        "rope": [asdict(layout) for layout in layouts],
     }
-    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
-
-
-def weights_of_files(folder: Path) -> str:
-    """SHA-256 over the weight files of a checkpoint, hashed whole once and then remembered.
-
-    A file is taken for the one that was hashed while its mark is the same: path, size, times of modification and of
-    change, inode, device, and a sample of its content (see `_sample`). The time of change moves with every write and
-    cannot be set, so weights that are exchanged by copying or renaming are noticed even where size and modification
-    time are kept; the sample notices them where a file system reports the same for both, as read-only images do.
-
-    What stays unnoticed is a change on such an image that spares every sampled block: some rows of one tensor, say.
-    A file of a hub's cache is known by its blob's name, which is its SHA-256, until its mark changes.
-    """
-    memory = _memory_path()
-    known = _read_json(memory)
-    digests = [_digest_of(file.resolve(), known) for file in sorted(folder.glob("*.safetensors"))]
-    _write_json(memory, known)
-    return hashlib.sha256("".join(digests).encode()).hexdigest()
-
-
-def _digest_of(file: Path, known: dict[str, list[str]]) -> str:
-    """SHA-256 of a file, from what is known where its mark is the same."""
-    before, digest = known.get(str(file), ("", ""))
-    mark = _mark(file)
-    if mark != before:
-        if not before and file.parent.name == "blobs" and _SHA256.fullmatch(file.name):
-            digest = file.name
-        else:
-            with file.open("rb") as stream:
-                digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        known[str(file)] = [mark, digest]
-    return digest
-
-
-def _mark(file: Path) -> str:
-    return "|".join([*map(str, _status(file)), _sample(file)])
-
-
-def _status(file: Path) -> tuple[int, ...]:
-    status = file.stat()
-    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev
-
-
-def _sample(file: Path) -> str:
-    """xxh3-128 over the header of a safetensors file and the middle block of every tensor.
-
-    It costs a read per tensor, of pages that loading the model reads anyway.
-    """
-    digest = xxhash.xxh3_128()
-    with file.open("rb") as stream:
-        header = stream.read(min(_HEADER_LIMIT, int.from_bytes(stream.read(8), "little")))
-        digest.update(header)
-        first = stream.tell()
-        for start, stop in _spans(header):
-            stream.seek(first + max(start, (start + stop - _BLOCK) // 2))
-            digest.update(stream.read(min(_BLOCK, stop - start)))
-    return digest.hexdigest()
-
-
-def _spans(header: bytes) -> list[tuple[int, int]]:
-    """Where the tensors stand behind the header; none in a damaged file, which cannot be loaded anyway."""
-    try:
-        entries = json.loads(header)
-        return sorted(tuple(entry["data_offsets"]) for name, entry in entries.items() if name != "__metadata__")
-    except (ValueError, LookupError, TypeError, AttributeError):
-        return []
 
 
 def weights_in_memory(model: torch.nn.Module) -> str:
@@ -123,31 +64,8 @@ def weights_in_memory(model: torch.nn.Module) -> str:
     return digest.hexdigest()
 
 
-def _tokenizer_digest(tokenizer: Any) -> str:
+def digest_tokenizer(tokenizer: Any) -> str:
+    """SHA-256 over a tokenizer and its chat template."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     text = backend.to_str() if backend is not None else json.dumps(tokenizer.get_vocab(), sort_keys=True)
     return hashlib.sha256(f"{text}|{tokenizer.chat_template}".encode()).hexdigest()
-
-
-def _memory_path() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "ragcache" / "weights.json"
-
-
-def _read_json(path: Path) -> dict[str, list[str]]:
-    """Mark and digest of files by path; what an older version remembered by less is forgotten."""
-    try:
-        known = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}
-    return {name: one for name, one in known.items() if isinstance(one, list)} if isinstance(known, dict) else {}
-
-
-def _write_json(path: Path, known: dict[str, list[str]]) -> None:
-    """Remember the digests; a home that cannot be written to only costs the next start its memory."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(f".{os.getpid()}")
-        temporary.write_text(json.dumps(known))
-        temporary.replace(path)
-    except OSError:
-        return

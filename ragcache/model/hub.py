@@ -53,6 +53,20 @@ def _is_cached(name: str) -> bool:
     return (Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}" / "snapshots").is_dir()
 
 
+def explain_loading(error: Exception) -> str:
+    """Why a library could not load a model, in its first line, or in ours where it asks to run a model's own code."""
+    said = str(error).strip().partition("\n")[0]
+    return "it brings code of its own, which is never run." if "trust_remote_code" in str(error) else said
+
+
+def find_snapshot(name: str) -> Path | None:
+    """The folder in the hub's cache that a model's name leads to now; None where it is not there."""
+    from huggingface_hub import try_to_load_from_cache
+
+    found = [try_to_load_from_cache(name, file) for file in ("modules.json", "config.json")]
+    return next((Path(one).parent for one in found if isinstance(one, str)), None)
+
+
 def _example(what: str) -> str:
     if what == "the auxiliary model":
         return "Qwen/Qwen2.5-0.5B-Instruct"

@@ -44,13 +44,19 @@ def load_reader(
         As `Reader.load`.
     """
     kind = Reader if reuse else FallbackReader
-    reader = kind.load(_checkpoint(name), dtype=dtype, device=device, adapter=adapter)
+    reader = kind.load(checkpoint_of(name), dtype=dtype, device=device, adapter=adapter)
     reader.name = name
     return reader
 
 
-def _checkpoint(name: str) -> str:
-    """What `Reader.load` knows a model by."""
+def checkpoint_of(name: str) -> str:
+    """The folder or hub id of a model, by whichever name; what has to be unpacked is.
+
+    Raises
+    ------
+    MissingExtra, StorageFull
+        As `load_reader`.
+    """
     if name == BUNDLED:
         return str(bundled.reader_path())
     if name == SMOLLM2_TUNED:

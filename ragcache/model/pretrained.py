@@ -8,6 +8,7 @@ import torch
 
 from ragcache.errors import InvalidArgument, MissingExtra
 from ragcache.model.checkpoint import check_device, check_dtype, check_model
+from ragcache.model.hub import explain_loading
 
 if TYPE_CHECKING:
     from ragcache.model.adapter import Adapter
@@ -50,8 +51,10 @@ def load_pretrained(
     # from_pretrained(dtype=…) keeps the rotary buffers in fp32; model.to(dtype) would not.
     kind = dtype if dtype == "auto" else getattr(torch, dtype)
     with _explained(name, revision):
-        tokenizer = AutoTokenizer.from_pretrained(name, revision=revision)
-        model = AutoModelForCausalLM.from_pretrained(name, dtype=kind, revision=revision, use_safetensors=True)
+        tokenizer = AutoTokenizer.from_pretrained(name, revision=revision, trust_remote_code=False)
+        model = AutoModelForCausalLM.from_pretrained(
+            name, dtype=kind, revision=revision, use_safetensors=True, trust_remote_code=False
+        )
     if adapter:
         adapter.merge_into(model, name)
     return model.to(device), tokenizer
@@ -66,8 +69,8 @@ def _present(device: str | None) -> str:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise InvalidArgument(
-            f"this machine has no device {device!r} that torch can use ({_first_line(error)}); leave --device out, or "
-            "name another, such as cpu"
+            f"this machine has no device {device!r} that torch can use ({explain_loading(error)}); leave --device out, "
+            "or name another, such as cpu"
         ) from error
     return device
 
@@ -86,10 +89,12 @@ def _explained(name: str, revision: str | None) -> Iterator[None]:
         if not kind and not isinstance(error, ImportError):
             raise
         kept = MissingExtra if isinstance(error, ImportError) else InvalidArgument
-        raise kept(f"cannot load the model {name!r}: {_first_line(error)} Name another model with --model") from error
+        raise kept(
+            f"cannot load the model {name!r}: {explain_loading(error)} Name another model with --model"
+        ) from error
     except (OSError, ValueError, KeyError) as error:
         raise InvalidArgument(
-            f"cannot load the model {name!r}: {_first_line(error)} Name a hub id or a folder with --model; "
+            f"cannot load the model {name!r}: {explain_loading(error)} Name a hub id or a folder with --model; "
             "`ragcache doctor` checks it"
         ) from error
 
@@ -99,11 +104,7 @@ def _quantization(name: str, revision: str | None) -> str:
     from transformers import AutoConfig
 
     try:
-        config = AutoConfig.from_pretrained(name, revision=revision).to_dict()
+        config = AutoConfig.from_pretrained(name, revision=revision, trust_remote_code=False).to_dict()
     except (OSError, ValueError, KeyError):
         return ""
     return str((config.get("quantization_config") or {}).get("quant_method", ""))
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]

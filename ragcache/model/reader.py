@@ -19,7 +19,7 @@ from ragcache.model.batching import BatchBuffer, BatchScheduler, ForwardRequest,
 from ragcache.model.buffer import ChunkKV, KVBuffer
 from ragcache.model.chunked_mlp import chunked_mlp
 from ragcache.model.cost import ModelDims
-from ragcache.model.fingerprint import fingerprint, weights_in_memory, weights_of_files
+from ragcache.model.fingerprint import describe_model, fingerprint, weights_in_memory
 from ragcache.model.layer_hooks import checked_layers, layer_hooks
 from ragcache.model.links import LinkTokens, load_links
 from ragcache.model.lock import FairLock
@@ -28,6 +28,7 @@ from ragcache.model.plan import HIDDEN, ForwardPlan, Positions, Slots, StopForwa
 from ragcache.model.pretrained import load_pretrained
 from ragcache.model.rope import KeyRotator, RopeLayout
 from ragcache.model.tuning import Tuning, read_tuning
+from ragcache.model.weight_files import weights_of_files
 
 _Answer = TypeVar("_Answer")
 _ROTATED = 4096  # slots whose keys turn together: bounds their fp32 copies
@@ -162,6 +163,11 @@ class Reader:
         """Digest over weights, config, tokenizer, dtype and rotary layout: a KV loads only for what made it."""
         weights = self._weights or self._weights_in_memory
         return fingerprint(self.model, self.tokenizer, self.rotator.layouts, weights)
+
+    def describe(self) -> dict[str, Any]:
+        """What the fingerprint is made of, for whoever has the same model in another program."""
+        weights = self._weights or self._weights_in_memory
+        return describe_model(self.model, self.tokenizer, self.rotator.layouts, weights)
 
     @property
     def identity(self) -> str:

@@ -4,7 +4,7 @@ from ragcache.retrieve.boundaries import Layout
 from ragcache.retrieve.choices import check_choice
 from ragcache.retrieve.discover import Found, find
 from ragcache.retrieve.documents import Document, load
-from ragcache.retrieve.embed import DEFAULT_EMBEDDER, Embedder, check_embedder
+from ragcache.retrieve.embed import DEFAULT_EMBEDDER, Embedder, check_embedder, digest_embedder
 from ragcache.retrieve.fusion import DEFAULT_RETRIEVER, RETRIEVERS, Retriever, fuse_ranks
 from ragcache.retrieve.given import GivenEmbedder, GivenSplitter, TextEmbedder, TextSplitter
 from ragcache.retrieve.rerank import Reranker, as_reranker
@@ -40,6 +40,7 @@ __all__ = [
     "as_reranker",
     "check_choice",
     "check_embedder",
+    "digest_embedder",
     "find",
     "find_standing",
     "fuse_ranks",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragcache.errors import InvalidArgument, NoDocuments, UnreadableDocument, UnsupportedDocument
+from ragcache.report import make_printable
 from ragcache.retrieve.formats import SUPPORTED, SUPPORTED_WORDS
 from ragcache.retrieve.needs import needs
 
@@ -47,13 +48,14 @@ class Found:
     Attributes
     ----------
     files : tuple of Path
-        To be read: absolute, sorted, each once.
+        To be read: absolute, sorted, each once, whatever links lead to it.
     skipped : tuple of str
         Files of a type that no reader takes.
     ignored : tuple of str
         What patterns leave out: files, and folders with a slash at their end, which stand for all that is in them.
     errors : tuple of str
-        A sentence for each entry that cannot be read: a folder that may not be listed, a pipe, a broken link.
+        A sentence for each entry that is not read: a folder that may not be listed, a pipe, a broken link, a link out
+        of its folder.
     """
 
     files: tuple[Path, ...]
@@ -68,8 +70,8 @@ def find(paths: Iterable[str | Path], *, exclude: Sequence[str] = (), ignore_fil
     Parameters
     ----------
     paths : Iterable[str | Path]
-        Files, which are read whatever the patterns say, and folders to look through. Links to files are followed;
-        links to folders are not, since they may lead round in circles.
+        Files, which are read whatever the patterns say, and folders to look through. Links to files of the same folder,
+        or below it, are followed; others are named, and those to folders are, which may lead round in circles.
     exclude : Sequence[str]
         Patterns in the syntax of ``.gitignore``, as if they stood in each of the folders given. They overrule ignore
         files, which overrule `DEFAULT_EXCLUDES`.
@@ -94,13 +96,19 @@ def find(paths: Iterable[str | Path], *, exclude: Sequence[str] = (), ignore_fil
     """
     named = [Path(path) for path in paths]
     search = _Search(_spec_of(exclude), IGNORE_FILES if ignore_files else ())
-    roots = [os.path.abspath(path) for path in named if not search.add(path)]  # as the user named them: links are kept
+    roots = [os.path.realpath(path) for path in named if not search.add(path)]
     for root in roots:
         search.walk(root)
     found = search.found(roots)
     if not found.files:
         raise _nothing(named, found)
     return found
+
+
+def place_of(path: str | Path) -> str:
+    """Say where an entry is: the one path of its folder, whatever links the given one leads through, and its name."""
+    folder, name = os.path.split(path)
+    return os.path.realpath(path) if name in ("", ".", "..") else os.path.join(os.path.realpath(folder or "."), name)
 
 
 def kind_of(mode: int) -> str:
@@ -112,7 +120,7 @@ def kind_of(mode: int) -> str:
 
 def unreadable(path: str | Path, reason: str) -> UnreadableDocument:
     """Make the error that names a file and why it can't be read."""
-    shown, why = str(path).encode("utf-8", "backslashreplace").decode(), " ".join(reason.split()).rstrip(".")
+    shown, why = make_printable(str(path)), " ".join(reason.split()).rstrip(".")
     return UnreadableDocument(f"{shown} can't be read: {why}; repair it or leave it out.")
 
 
@@ -141,7 +149,7 @@ class _Search:
             raise unreadable(path, f"it is {kind}, not a file")
         if path.suffix.lower() not in SUPPORTED:
             raise UnsupportedDocument(f"{path} can't be read: supported are {SUPPORTED_WORDS}.")
-        self.files.add(os.path.abspath(path))
+        self.files.add(place_of(path))
         return True
 
     def walk(self, root: str) -> None:
@@ -163,7 +171,9 @@ class _Search:
         """Return what was collected; what was named itself does not count as ignored below another path."""
         ignored = self.ignored - self.files - {_slashed(root) for root in roots}
         errors = tuple(self.errors[path] for path in sorted(self.errors))
-        return Found(tuple(map(Path, sorted(self.files))), tuple(sorted(self.skipped)), tuple(sorted(ignored)), errors)
+        return Found(
+            tuple(map(Path, _distinct(self.files))), tuple(sorted(self.skipped)), tuple(sorted(ignored)), errors
+        )
 
     def _levels_of(self, folder: str, files: Sequence[str]) -> tuple[_Level, ...]:
         """Read the ignore files of a folder."""
@@ -190,6 +200,8 @@ class _Search:
             self.ignored.add(path)
         elif os.path.splitext(path)[1].lower() not in SUPPORTED:
             self.skipped.add(path)
+        elif os.path.islink(path) and not Path(os.path.realpath(path)).is_relative_to(root):
+            self._name(path, "it is a link that leads out of the folder; name its file itself")
         elif reason := _obstacle(path):
             self._name(path, reason)
         else:
@@ -239,6 +251,17 @@ def _obstacle(path: str) -> str:
     if kind:
         return f"it is {kind}, not a file"
     return "" if path.encode("utf-8", "ignore").decode() == path else "its name is not valid UTF-8"
+
+
+def _distinct(files: Iterable[str]) -> list[str]:
+    """Files without the links to others of them."""
+    links = {True: list[str](), False: list[str]()}
+    for path in sorted(files):
+        links[os.path.islink(path)].append(path)
+    found = {path: path for path in links[False]}
+    for path in links[True]:
+        found.setdefault(os.path.realpath(path), path)
+    return sorted(found.values())
 
 
 def _slashed(folder: str) -> str:

@@ -1,7 +1,6 @@
 """Files into documents: what they say, and where in it their pages and headings begin."""
 
 import hashlib
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,8 +8,8 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from types import MappingProxyType
 
-from ragcache.errors import UnsupportedDocument
-from ragcache.retrieve.discover import kind_of, unreadable
+from ragcache.errors import EmptyDocument, UnsupportedDocument
+from ragcache.retrieve.discover import kind_of, place_of, unreadable
 from ragcache.retrieve.formats import BROKEN, READERS, SUPPORTED_WORDS
 from ragcache.retrieve.parsed import Parsed
 from ragcache.retrieve.places import Mark
@@ -23,6 +22,10 @@ _BINARY = 0.05  # control characters in all: random bytes have 20 %, a coloured 
 _SAMPLE = 1 << 16  # characters that are looked at first: hundreds of MiB without any text would take minutes
 
 
+class _Blank(ValueError):
+    """There is no text."""
+
+
 @dataclass(frozen=True)
 class Document:
     """One file's text.
@@ -30,7 +33,7 @@ class Document:
     Parameters
     ----------
     source : str
-        The file's absolute path, its identity between ingestions.
+        The file's path without links to its folder, its identity between ingestions.
     text : str
         Plain text or Markdown: line feeds only, no byte order mark, no control characters.
     metadata : Mapping[str, str]
@@ -66,7 +69,9 @@ def load(path: str | Path) -> Document:
     UnsupportedDocument
         If the suffix is another.
     UnreadableDocument
-        If the file can't be opened, is empty, binary, broken or locked; the message says which.
+        If the file can't be opened, is binary, broken or locked; the message says which.
+    EmptyDocument
+        If there is no text in it.
     """
     path = Path(path)
     reader = READERS.get(path.suffix.lower())
@@ -79,11 +84,13 @@ def load(path: str | Path) -> Document:
         raise unreadable(path, error.strerror or str(error)) from error
     except MemoryError as error:
         raise unreadable(path, "it takes more memory than there is") from error
+    except _Blank as error:
+        raise EmptyDocument(str(unreadable(path, str(error)))) from error
     except BROKEN as error:
         raise unreadable(path, str(error) or type(error).__name__) from error
     metadata = {"format": path.suffix.lower()[1:], "title": " ".join(_plain(parsed.title).split())}
     return Document(
-        source=os.path.abspath(path),  # as the user named it: links are kept
+        source=place_of(path),
         text=parsed.text,
         metadata=MappingProxyType({key: value for key, value in metadata.items() if value}),
         digest=hashlib.sha256(data).hexdigest(),
@@ -110,7 +117,7 @@ def _cleaned(parsed: Parsed) -> Parsed:
     parts = [_plain(text[start:end]) for start, end in pairwise([0, *cuts, len(text)])]
     cleaned = "".join(parts)
     if not cleaned.strip():
-        raise ValueError("it is empty")
+        raise _Blank("it is empty")
     marks = zip(parsed.marks, accumulate(map(len, parts)), strict=False)
     return Parsed(
         cleaned,

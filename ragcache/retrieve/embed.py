@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragcache.errors import InvalidArgument, MissingExtra, install
-from ragcache.model.hub import check_name
+from ragcache.model.hub import check_name, explain_loading, find_snapshot
+from ragcache.model.weight_files import weights_of_files
 from ragcache.retrieve.mean_pooling import MeanPooling, is_mean_pooling
 from ragcache.retrieve.needs import needs
 
@@ -98,7 +99,13 @@ class _SentenceTransformer:
     def __init__(self, place: str, device: str, *, local: bool) -> None:
         with needs():
             from sentence_transformers import SentenceTransformer
-        self._model = SentenceTransformer(place, device=device, local_files_only=local)
+        self._model = SentenceTransformer(
+            place,
+            device=device,
+            local_files_only=local,
+            trust_remote_code=False,
+            model_kwargs={"use_safetensors": True},
+        )
         self.max_tokens = int(self._model.get_max_seq_length() or 512)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -121,7 +128,7 @@ def _load(name: str, device: str) -> _Model:
     if name == DEFAULT_EMBEDDER:
         raise MissingExtra(f"the embedder {name} is not on this machine; run `{install('offline')}`.") from reason
     raise InvalidArgument(
-        f"the embedder {name} could not be loaded ({str(reason).splitlines()[0]}); name a folder or hub model that "
+        f"the embedder {name} could not be loaded ({explain_loading(reason)}); name a folder or hub model that "
         f"sentence-transformers can read, or use the default, {DEFAULT_EMBEDDER}."
     ) from reason
 
@@ -136,6 +143,13 @@ def check_embedder(name: str) -> None:
     """
     if name != DEFAULT_EMBEDDER:
         check_name(name, "the embedder", "--embedder")
+
+
+def digest_embedder(name: str) -> str:
+    """SHA-256 over an embedder's weight files, remembered; empty where they are not on this machine yet."""
+    place = _packaged() if name == DEFAULT_EMBEDDER else name
+    folder = Path(place) if Path(place).is_dir() else find_snapshot(place)
+    return "" if folder is None else weights_of_files(folder, "**/*.safetensors")
 
 
 def _packaged() -> str:

@@ -35,8 +35,11 @@ class MeanPooling:
     def __init__(self, folder: Path, device: str) -> None:
         from transformers import AutoModel, AutoTokenizer
 
-        self._tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        self._model: Any = AutoModel.from_pretrained(folder, local_files_only=True).to(device).eval()
+        self._tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        model: Any = AutoModel.from_pretrained(
+            folder, local_files_only=True, use_safetensors=True, trust_remote_code=False
+        )
+        self._model = model.to(device).eval()
         self._device = device
         limit = _read(folder / "sentence_bert_config.json", {}).get("max_seq_length")
         self.max_tokens = int(limit or self._model.config.max_position_embeddings)

@@ -1,5 +1,6 @@
 """Optional packages: imported where they are used, and one clear error where they are absent."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -23,4 +24,9 @@ def needs(extra: str = "") -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
+        if str(error.name).partition(".")[0] in sys.stdlib_module_names:
+            raise MissingExtra(
+                f"{error.name} is a part of Python and could not be read; see whether {sys.base_prefix} can be, and "
+                "repeat the command."
+            ) from error
         raise MissingExtra(f"{error.name} is not installed; run `{install(extra)}`.") from error

@@ -1,19 +1,26 @@
 """A Chroma collection, read through the bindings that Chroma's client calls: they are imported in a tenth of its time.
 
-Only for a process that has not imported the client, which is one where nobody writes: two openings of a folder don't
-see each other's writes at once.
+An opening sees its own files as they were, so it is of use as long as nobody has written since: `mark_of` tells.
 """
 
-import sys
-from collections.abc import Sequence
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+_Found = TypeVar("_Found")
+
 _PLACE = ("default_tenant", "default_database")
 _OPEN_INDICES = 100
+_DATABASE = "chroma.sqlite3"
+_CHANGES = slice(24, 28)  # of a SQLite file's header: counts its transactions
 
 
 class Reading:
@@ -22,7 +29,7 @@ class Reading:
     Parameters
     ----------
     path : Path
-        Chroma's folder.
+        Chroma's folder. One that may not be written to is copied, since Chroma opens no other.
     name : str
         An existing collection.
     """
@@ -30,47 +37,90 @@ class Reading:
     def __init__(self, path: Path, name: str) -> None:
         import chromadb_rust_bindings as chroma
 
+        self.copied = not os.access(path, os.W_OK) or not os.access(path / _DATABASE, os.W_OK)
+        self._copy = tempfile.TemporaryDirectory(prefix="ragcache-") if self.copied else None
+        folder = path if self._copy is None else _copy_collection(path, Path(self._copy.name) / "vectors")
         database = chroma.SqliteDBConfig(  # as chromadb.config.Settings has it
-            url=str(path / "chroma.sqlite3"),
+            url=str(folder / _DATABASE),
             hash_type=chroma.MigrationHash.MD5,
             migration_mode=chroma.MigrationMode.Apply,
         )
         self._bindings: Any = chroma.Bindings(
-            allow_reset=False, sqlite_db_config=database, persist_path=str(path), hnsw_cache_size=_OPEN_INDICES
+            allow_reset=False, sqlite_db_config=database, persist_path=str(folder), hnsw_cache_size=_OPEN_INDICES
         )
         self._id = str(self._bindings.get_collection(name, *_PLACE).id)
 
     @classmethod
     def open(cls, path: Path, name: str) -> Self | None:
         """The collection, if there is one that can be read this way."""
-        if "chromadb" in sys.modules or not (path / "chroma.sqlite3").is_file():
+        if not (path / _DATABASE).is_file():
             return None
         try:
             return cls(path, name)
-        except Exception:  # another version of the bindings, no such collection, a damaged file
+        except BaseException as error:  # another version of the bindings, no such collection, a damaged file
+            if not is_chromas(error):
+                raise
             return None
 
-    @property
-    def fresh(self) -> bool:
-        """Whether nobody in this process may have written since."""
-        return "chromadb" not in sys.modules
+    def close(self) -> None:
+        """Let go of what was copied."""
+        self._bindings = None
+        if self._copy is not None:
+            self._copy.cleanup()
 
-    def count(self) -> int:
-        """How many vectors there are."""
-        return int(self._bindings.count(self._id, *_PLACE))
+    def count(self) -> int | None:
+        """How many vectors there are; None where it fails."""
+        return self._ask(lambda: int(self._bindings.count(self._id, *_PLACE)))
 
     def query(self, embedding: NDArray[np.float32], k: int) -> tuple[Sequence[str], Sequence[float]] | None:
         """Ids and cosine distances of the `k` nearest; None where it fails."""
-        try:
-            found = self._bindings.query(self._id, None, [embedding.tolist()], k, None, None, ["distances"], *_PLACE)
-        except Exception:  # vectors of another size, a file that is gone
-            return None
-        return found.ids[0], found.distances[0]
 
-    def get(self, ids: Sequence[str]) -> tuple[Sequence[str], Sequence[Sequence[float]]] | None:
-        """Those of some ids that are there, with their vectors; None where it fails."""
+        def ask() -> tuple[Sequence[str], Sequence[float]]:
+            found = self._bindings.query(self._id, None, [embedding.tolist()], k, None, None, ["distances"], *_PLACE)
+            return found.ids[0], found.distances[0]
+
+        return self._ask(ask)
+
+    def get(self, ids: Sequence[str] | None) -> tuple[Sequence[str], Sequence[Sequence[float]]] | None:
+        """Those of some ids that are there, or all, with their vectors; None where it fails."""
+
+        def ask() -> tuple[Sequence[str], Sequence[Sequence[float]]]:
+            names = None if ids is None else list(ids)
+            found = self._bindings.get(self._id, names, None, None, 0, None, ["embeddings"], *_PLACE)
+            return found.ids, found.embeddings
+
+        return self._ask(ask)
+
+    def _ask(self, ask: Callable[[], _Found]) -> _Found | None:
         try:
-            found = self._bindings.get(self._id, list(ids), None, None, 0, None, ["embeddings"], *_PLACE)
-        except Exception:  # a file that is gone
+            return ask()
+        except BaseException as error:  # vectors of another size, a file that is gone
+            if not is_chromas(error):
+                raise
             return None
-        return found.ids, found.embeddings
+
+
+def is_chromas(error: BaseException) -> bool:
+    """Whether an error is the library's, whose native code may panic, which is no `Exception` there."""
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
+
+
+def mark_of(path: Path) -> tuple[int | bytes, ...]:
+    """What changes whenever any process writes to Chroma's folder; nothing where there is none."""
+    try:
+        with (path / _DATABASE).open("rb") as file:
+            about = os.fstat(file.fileno())
+            return about.st_ino, about.st_size, about.st_mtime_ns, file.read(_CHANGES.stop)[_CHANGES]
+    except OSError:
+        return ()
+
+
+def _copy_collection(path: Path, folder: Path) -> Path:
+    shutil.copytree(path, folder, ignore=shutil.ignore_patterns(f"{_DATABASE}*"), copy_function=shutil.copyfile)
+    folder.chmod(0o700)
+    for part in folder.iterdir():
+        part.chmod(0o700)
+    whole, copy = sqlite3.connect(f"file:{path / _DATABASE}?mode=ro", uri=True), sqlite3.connect(folder / _DATABASE)
+    with closing(whole), closing(copy):
+        whole.backup(copy)
+    return folder

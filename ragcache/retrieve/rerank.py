@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from ragcache.errors import InvalidArgument
-from ragcache.model.hub import check_name
+from ragcache.model.hub import check_name, explain_loading
 from ragcache.retrieve.needs import needs
 
 if TYPE_CHECKING:
@@ -63,10 +63,12 @@ class CrossEncoderReranker:
         with needs():
             from sentence_transformers import CrossEncoder
         try:
-            return CrossEncoder(self.name, device=self.device)
+            return CrossEncoder(
+                self.name, device=self.device, trust_remote_code=False, model_kwargs={"use_safetensors": True}
+            )
         except (OSError, ValueError) as error:
             raise InvalidArgument(
-                f"the reranker {self.name} could not be loaded ({str(error).splitlines()[0]}); name a folder or hub "
+                f"the reranker {self.name} could not be loaded ({explain_loading(error)}); name a folder or hub "
                 "model that sentence-transformers can read as a cross-encoder"
             ) from error
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from ragcache.errors import NoDocuments
-from ragcache.retrieve.discover import Found, find
+from ragcache.retrieve.discover import Found, find, place_of
 
 
 def find_standing(
@@ -36,9 +36,19 @@ def find_standing(
         return Found(())
 
 
-def gone(known: Iterable[str], paths: Iterable[str | Path] | None = None) -> list[str]:
-    """Of files that are known under some paths, or anywhere, those that are there no more."""
-    return [source for source in (known if paths is None else _under(known, paths)) if absent(source)]
+def gone(
+    known: Collection[str], paths: Iterable[str | Path] | None = None, *, found: Iterable[str | Path] = ()
+) -> list[str]:
+    """Of files that are known under some paths, or anywhere, those that are there no more.
+
+    One that is known by another path too, since a link led to it, or is `found` by that one now, is so as well.
+    """
+    others = {*known, *map(str, found)}
+    return [source for source in (known if paths is None else _under(known, paths)) if _is_gone(source, others)]
+
+
+def _is_gone(source: str, others: set[str]) -> bool:
+    return absent(source) or not others.isdisjoint({place_of(source), os.path.realpath(source)} - {source})
 
 
 def absent(path: str | Path) -> bool:
@@ -53,5 +63,10 @@ def absent(path: str | Path) -> bool:
 
 
 def _under(known: Iterable[str], paths: Iterable[str | Path]) -> list[str]:
-    roots = [os.path.abspath(path) for path in paths]
-    return [source for source in known if any(Path(source).is_relative_to(root) for root in roots)]
+    roots = {way for path in paths for way in (os.path.abspath(path), place_of(path), os.path.realpath(path))}
+    return [source for source in known if _ways(source) & roots]
+
+
+def _ways(source: str) -> set[str]:
+    """A file's path and those of all folders above it, with links and without."""
+    return {str(one) for way in {source, place_of(source)} for one in (Path(way), *Path(way).parents)}

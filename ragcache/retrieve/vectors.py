@@ -1,7 +1,9 @@
 """Chunk vectors on disk: one Chroma collection, searched by cosine similarity."""
 
+import re
+import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,16 +11,30 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ragcache.errors import IndexFormat, IndexMismatch, InvalidArgument, ingest
+from ragcache.errors import (
+    IndexFormat,
+    IndexMismatch,
+    InvalidArgument,
+    RagCacheError,
+    StorageFull,
+    UnusableIndex,
+    ingest,
+)
 from ragcache.retrieve.needs import needs
-from ragcache.retrieve.reading import Reading
+from ragcache.retrieve.reading import Reading, is_chromas, mark_of
 
 if TYPE_CHECKING:
     from chromadb import ClientAPI, Collection
 
+EXACT = 2000  # chunks: up to so many every vector is compared; beyond, so many are looked at for the best few
+_BATCH = 5000  # vectors that are read at once
+_REFUSED, _LOCKED = (8, 10, 13, 14), (5, 6)  # SQLite's codes: read-only, I/O, full, cannot open; busy, locked
+
 
 class Vectors:
     """One named collection in a Chroma folder, created if absent, durable after each call.
+
+    What another process writes is seen by the next call. A folder that may not be written to can be searched.
 
     Parameters
     ----------
@@ -38,8 +54,9 @@ class Vectors:
     def __init__(self, path: Path, name: str) -> None:
         self.path = path
         self._name = name
-        self._reading = Reading.open(path, name)
-        if self._reading is None:
+        self._reading: Reading | None = None
+        self._mark: tuple[int | bytes, ...] | None = None
+        if self._read() is None:
             _ = self._collection
 
     @cached_property
@@ -47,20 +64,37 @@ class Vectors:
         with needs():
             from chromadb import PersistentClient
             from chromadb.config import Settings
-        with _damaged(self.path):
+        with guard(self.path):
             return PersistentClient(self.path, settings=Settings(anonymized_telemetry=False))
 
-    @cached_property
+    @property
     def _collection(self) -> "Collection":
         client = self._client
-        with _refused(f"the collection name {self._name!r} is refused by Chroma"), _damaged(self.path):
+        with guard(self.path), _refused(f"the collection name {self._name!r} is refused by Chroma"):
             return client.get_or_create_collection(
                 self._name, embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
             )
 
     def _read(self) -> Reading | None:
-        """The collection without its client, as long as nobody may have written to it."""
-        return self._reading if self._reading is not None and self._reading.fresh else None
+        """The collection without its client, opened again when anybody has written to it."""
+        mark = mark_of(self.path)
+        if mark != self._mark:
+            self._close_reading()
+            if not mark:  # deleted under us: the client has files that have no name any more
+                self._close_client()
+            self._reading, self._mark = Reading.open(self.path, self._name), mark
+        return self._reading
+
+    def _close_reading(self) -> None:
+        if self._reading is not None:
+            self._reading.close()
+        self._reading = self._mark = None
+
+    @contextmanager
+    def _writing(self) -> Iterator["Collection"]:
+        self._close_reading()
+        with guard(self.path):
+            yield self._collection
 
     def upsert(
         self,
@@ -84,10 +118,12 @@ class Vectors:
         IndexMismatch
             If the collection holds vectors of another size.
         """
+        if not len(ids):
+            return
         step = self._client.get_max_batch_size()
         for batch in (slice(start, start + step) for start in range(0, len(ids), step)):
-            with self._other_size(embeddings.shape[1]):
-                self._collection.upsert(
+            with self._writing() as collection, self._other_size(embeddings.shape[1]):
+                collection.upsert(
                     ids=list(ids[batch]),
                     embeddings=embeddings[batch],
                     metadatas=None if metadatas is None else [dict(one) for one in metadatas[batch]],
@@ -95,9 +131,12 @@ class Vectors:
 
     def delete(self, ids: Sequence[str]) -> None:
         """Remove vectors; unknown ids are passed over."""
+        if not len(ids):
+            return
         step = self._client.get_max_batch_size()
         for start in range(0, len(ids), step):
-            self._collection.delete(ids=list(ids[start : start + step]))
+            with self._writing() as collection:
+                collection.delete(ids=list(ids[start : start + step]))
 
     def query(self, embedding: NDArray[np.float32], k: int) -> list[tuple[str, float]]:
         """Find the `k` most similar vectors.
@@ -121,15 +160,19 @@ class Vectors:
         """
         if k < 1:
             return []
-        ids, distances = self._nearest(embedding, k)
-        found = [(name, 1.0 - distance) for name, distance in zip(ids, distances, strict=True)]
-        return sorted(found, key=lambda hit: (-hit[1], hit[0]))
+        total = self.count()
+        wanted = min(max(k, EXACT), total)
+        found = dict(zip(*self._nearest(embedding, wanted), strict=True)) if wanted else {}
+        similar = {name: 1.0 - distance for name, distance in found.items()}
+        if len(similar) < wanted <= EXACT:  # Chroma's graph did not lead to all of them
+            similar = self.similarities(embedding, self.ids())
+        return sorted(similar.items(), key=lambda hit: (-hit[1], hit[0]))[:k]
 
     def _nearest(self, embedding: NDArray[np.float32], k: int) -> tuple[Sequence[str], Sequence[float]]:
         reading = self._read()
         if reading is not None and (found := reading.query(embedding, k)) is not None:
             return found
-        with self._other_size(len(embedding)):
+        with guard(self.path), self._other_size(len(embedding)):
             result = self._collection.query(query_embeddings=[embedding], n_results=k, include=["distances"])
         return result["ids"][0], (result["distances"] or [[]])[0]
 
@@ -145,13 +188,18 @@ class Vectors:
         """
         if not ids:
             return {}
+        stored = self._vectors_of(ids)
+        return {name: float(vector @ embedding) for name, vector in stored.items()}
+
+    def _vectors_of(self, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        """Those of some vectors that are there, by id."""
         reading = self._read()
         found = None if reading is None else reading.get(ids)
         if found is None:
-            part = self._collection.get(ids=list(ids), include=["embeddings"])
+            with guard(self.path):
+                part = self._collection.get(ids=list(ids), include=["embeddings"])
             found = part["ids"], np.asarray(part["embeddings"]).tolist()
-        names, stored = found
-        return dict(zip(names, (np.asarray(stored, np.float32) @ embedding).tolist(), strict=True)) if names else {}
+        return dict(zip(found[0], np.asarray(found[1], dtype=np.float32), strict=True)) if found[0] else {}
 
     def embeddings(self, ids: Sequence[str]) -> NDArray[np.float32]:
         """Read vectors back, in the order of `ids`.
@@ -167,10 +215,8 @@ class Vectors:
             If one of them is not there.
         """
         stored: dict[str, NDArray[np.float32]] = {}
-        step = self._client.get_max_batch_size()
-        for start in range(0, len(ids), step):
-            part = self._collection.get(ids=list(ids[start : start + step]), include=["embeddings"])
-            stored.update(zip(part["ids"], np.asarray(part["embeddings"], dtype=np.float32), strict=True))
+        for start in range(0, len(ids), _BATCH):
+            stored.update(self._vectors_of(ids[start : start + _BATCH]))
         if missing := [name for name in ids if name not in stored]:
             raise IndexFormat(
                 f"{self.path} has no vector for {len(missing)} of {len(ids)} chunks, {missing[0]} first; "
@@ -180,18 +226,46 @@ class Vectors:
 
     def ids(self) -> list[str]:
         """All ids, sorted."""
-        return sorted(self._collection.get(include=[])["ids"])
+        with guard(self.path):
+            return sorted(self._collection.get(include=[])["ids"])
 
     def count(self) -> int:
         """How many vectors there are."""
         reading = self._read()
-        return reading.count() if reading is not None else int(self._collection.count())
+        known = None if reading is None else reading.count()
+        if known is not None:
+            return known
+        with guard(self.path):
+            return int(self._collection.count())
+
+    def compact(self) -> None:
+        """Write all vectors anew, so that nothing of those that were removed is left in Chroma's files.
+
+        Killed halfway it leaves the vectors where they were, or none; the next ingestion makes those that are missing.
+        """
+        ids = self.ids()
+        stored = self.embeddings(ids)
+        self._close_reading()
+        with guard(self.path):
+            self._client.delete_collection(self._name)
+        if ids:
+            self.upsert(ids, stored)
+        self.close()
+        database = sqlite3.connect(self.path / "chroma.sqlite3", isolation_level=None)
+        with guard(self.path), closing(database):
+            gone = "SELECT id FROM collections"
+            database.execute("PRAGMA secure_delete = ON")
+            database.execute(f"DELETE FROM embeddings_queue WHERE substr(topic, -36) NOT IN ({gone})")
+            database.execute("VACUUM")
 
     def close(self) -> None:
         """Let go of the folder, so that it may be moved or deleted."""
-        self._reading = None
+        self._close_reading()
+        self._close_client()
+
+    def _close_client(self) -> None:
         if "_client" in self.__dict__:
-            self._client.close()
+            self.__dict__.pop("_client").close()
 
     @contextmanager
     def _other_size(self, size: int) -> Iterator[None]:
@@ -217,12 +291,28 @@ def _refused(what: str) -> Iterator[None]:
 
 
 @contextmanager
-def _damaged(path: Path) -> Iterator[None]:
-    from chromadb.errors import InternalError
+def guard(path: Path) -> Iterator[None]:
+    """Say in our words what Chroma says of a folder.
 
+    Raises
+    ------
+    StorageFull, UnusableIndex, IndexFormat
+        If the disk refused, another process had it locked, or it is damaged.
+    """
     try:
         yield
-    except InternalError as error:
+    except RagCacheError:
+        raise
+    except BaseException as error:
+        if not is_chromas(error) or isinstance(error, ImportError):
+            raise
+        code = re.search(r"\(code: (\d+)\)", str(error))
+        kind = int(code[1]) & 0xFF if code else 0
+        if kind in _REFUSED or isinstance(error, OSError):
+            raise StorageFull(f"the disk refused {path} ({error}); repair it and repeat the command.") from error
+        if kind in _LOCKED or "is locked" in str(error):
+            raise UnusableIndex(f"{path} is in use by another process ({error}); repeat the command.") from error
         raise IndexFormat(
-            f"{path} can't be read as a vector store ({error}); remove the index and run `ragcache ingest PATH…` again."
+            f"{path} can't be read as a vector store ({error}); delete that folder and run `{ingest(path.parent)}`, "
+            "which makes it anew."
         ) from error

@@ -6,8 +6,8 @@ from ragcache.store.catalog import Catalog
 from ragcache.store.codec import Codec, Int8, Raw
 from ragcache.store.entries import PART, Entries, EntryRow
 from ragcache.store.forgotten import Forgotten
-from ragcache.store.key import PREFIX, kv_key, load_or_create_secret
-from ragcache.store.local import LocalStore, is_key, locks_of
+from ragcache.store.key import PREFIX, bind_secret, kv_key, load_or_create_secret
+from ragcache.store.local import LocalStore, hold_turn, is_key, locks_of
 from ragcache.store.memory import MemoryTier
 from ragcache.store.schema import CALLED, COLLECTION, ChunkRow, DocumentRow, EncodingRow
 
@@ -30,6 +30,8 @@ __all__ = [
     "LocalStore",
     "MemoryTier",
     "Raw",
+    "bind_secret",
+    "hold_turn",
     "is_key",
     "join_access",
     "kv_key",

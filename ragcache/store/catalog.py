@@ -27,13 +27,16 @@ from ragcache.store.forgotten import (
 )
 from ragcache.store.schema import (
     CHUNK,
+    COLLECTION,
     DOCUMENT,
+    DOCUMENT_DIGITS,
     ENCODING,
     TEXT_DIGEST,
     WORDS_LOST,
     ChunkRow,
     DocumentRow,
     EncodingRow,
+    checksum,
     chunk_row,
     chunk_values,
     document_row,
@@ -101,9 +104,9 @@ class Catalog(Database):
                            json.dumps([chunk.id for chunk in chunks]))  # fmt: skip
             connection.execute("DELETE FROM documents WHERE source = ? AND id != ?", (document.source, document.id))
             connection.execute(
-                f"INSERT INTO documents ({DOCUMENT}, added) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
-                "source = excluded.source, digest = excluded.digest, metadata = excluded.metadata, "
-                "added = excluded.added",
+                f"INSERT INTO documents ({DOCUMENT}, checksum, added) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) "
+                "DO UPDATE SET source = excluded.source, digest = excluded.digest, metadata = excluded.metadata, "
+                "checksum = excluded.checksum, added = excluded.added",
                 (*document_values(document), time.time()),
             )
             self._replace_chunks(document.id, [chunk_values(chunk) for chunk in chunks])
@@ -129,6 +132,42 @@ class Catalog(Database):
             connection.execute(_NEXT_EDITION)
             lost = _private(connection, keys)
             return forget(connection, lost) + forget_unreferenced(connection, set(keys) - lost)
+
+    def remove_damaged(self) -> list[str]:
+        """Remove documents with a row that fails its checksum, as `remove_document` does.
+
+        Returns
+        -------
+        list of str
+            Where they came from, as far as that can still be read.
+        """
+        with self.transaction() as connection:
+            rows = _damaged(connection, "chunks", CHUNK)
+            about = _damaged(connection, "documents", DOCUMENT)
+            if not rows and not about:
+                return []
+            numbers = json.dumps(list(rows))
+            ids = {str(id) for id, *_ in about.values()}
+            ids |= {name for id, document, *_ in rows.values() for name in (str(document), str(id)[:DOCUMENT_DIGITS])}
+            listed = json.dumps(sorted(ids))
+            sources = connection.execute(f"SELECT rowid, source FROM documents WHERE id IN {LISTED}", (listed,))
+            read = [source for number, source in sources if number not in about]
+            keys = keys_of(connection, f"document IN {LISTED} OR rowid IN {LISTED}", listed, numbers)
+            connection.execute(f"DELETE FROM chunks WHERE rowid IN {LISTED}", (numbers,))
+            connection.execute(f"DELETE FROM documents WHERE id IN {LISTED}", (listed,))
+            for statement in (_NEXT_EDITION, "INSERT INTO words (words) VALUES ('delete-all')",
+                              "INSERT INTO words (rowid, text) SELECT number, text FROM chunks"):  # fmt: skip
+                connection.execute(statement)  # words go by the text that they were made of, which is lost
+            lost = _private(connection, keys)
+            forget(connection, lost)
+            forget_unreferenced(connection, set(keys) - lost)
+            return read
+
+    def sources(self) -> list[str]:
+        """List the files that documents came from."""
+        store = "CASE WHEN json_valid(metadata) THEN json_extract(metadata, ?) END"
+        found = self.read(f"SELECT source FROM documents WHERE {store} IS NULL", f"$.{COLLECTION}")
+        return [source for (source,) in found]
 
     def document(self, id: str) -> DocumentRow | None:
         """Find a document by its id."""
@@ -284,6 +323,11 @@ class Catalog(Database):
         keys = "SELECT MAX(nbytes) AS nbytes FROM encodings WHERE recipe = ? GROUP BY key"
         return int(self.read(f"SELECT COALESCE(SUM(nbytes), 0) FROM ({keys})", recipe)[0][0])
 
+    def bytes_under(self, keys: Iterable[str]) -> int:
+        """Add up the blobs of some keys."""
+        sizes = f"SELECT MAX(nbytes) AS nbytes FROM encodings WHERE key IN {LISTED} GROUP BY key"
+        return int(self.read(f"SELECT COALESCE(SUM(nbytes), 0) FROM ({sizes})", json.dumps(list(keys)))[0][0])
+
     def made_with(self, keys: Iterable[str]) -> list[EncodingRow]:
         """List the encodings whose left context holds any of some keys: they carry its content too."""
         return self._encodings(f"WHERE {MADE_WITH} ORDER BY chunk, recipe, key", json.dumps(list(keys)))
@@ -299,10 +343,16 @@ class Catalog(Database):
         with self.transaction() as connection:
             return drop_recipe(connection, recipe)
 
-    def drop_key(self, key: str) -> None:
-        """Remove every encoding that names a key, because its blob is of no use; what was made with it stays."""
-        with self.transaction() as connection:
-            lose(connection, key)
+    def drop_key(self, *keys: str) -> None:
+        """Remove every encoding that names one of some keys, whose blobs are of no use; what was made with it stays."""
+        if keys:
+            with self.transaction() as connection:
+                for key in keys:
+                    lose(connection, key)
+
+    def keys(self) -> set[str]:
+        """Collect the keys of all encodings."""
+        return {key for (key,) in self.read("SELECT DISTINCT key FROM encodings")}
 
     def credit(self, worths: Mapping[tuple[str, str], float]) -> None:
         """Add to what the uses of encodings were worth, by chunk and key; they were used now."""
@@ -383,16 +433,16 @@ class Catalog(Database):
             (document, json.dumps([row[0] for row in kept])),
         )
         self._connection.executemany(
-            'UPDATE chunks SET ordinal = ?, text = ?, "start" = ?, "end" = ? WHERE id = ?',
-            [(ordinal, text, start, end, id) for id, _, ordinal, text, _, start, end, _ in kept],
+            'UPDATE chunks SET ordinal = ?, text = ?, "start" = ?, "end" = ?, checksum = ? WHERE id = ?',
+            [(ordinal, text, start, end, found, id) for id, _, ordinal, text, _, start, end, _, found in kept],
         )
-        self._connection.executemany(f"INSERT INTO chunks ({CHUNK}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", new)
+        self._connection.executemany(f"INSERT INTO chunks ({CHUNK}, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", new)
 
     def _documents(self, clause: str, *parameters: Any) -> list[DocumentRow]:
-        return self._rows(document_row, f"SELECT {DOCUMENT} FROM documents {clause}", *parameters)
+        return self._rows(document_row, f"SELECT {DOCUMENT}, checksum FROM documents {clause}", *parameters)
 
     def _chunks(self, clause: str, *parameters: Any) -> list[ChunkRow]:
-        return self._rows(chunk_row, f"SELECT {CHUNK} FROM chunks {clause}", *parameters)
+        return self._rows(chunk_row, f"SELECT {CHUNK}, checksum FROM chunks {clause}", *parameters)
 
     def _encodings(self, clause: str, *parameters: Any) -> list[EncodingRow]:
         return self._rows(encoding_row, f"SELECT {ENCODING} FROM encodings {clause}", *parameters)
@@ -405,3 +455,9 @@ def _private(connection: sqlite3.Connection, keys: Sequence[str]) -> set[str]:
         "GROUP BY key HAVING COUNT(access) = COUNT(*)"
     )
     return {key for (key,) in connection.execute(query, (json.dumps(list(keys)),))}
+
+
+def _damaged(connection: sqlite3.Connection, table: str, columns: str) -> dict[int, tuple[Any, ...]]:
+    """Rows of a table that fail their checksum, by number."""
+    rows = connection.execute(f"SELECT rowid, {columns}, checksum FROM {table}")
+    return {number: tuple(values) for number, *values, found in rows if found != checksum(*values)}

@@ -8,9 +8,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
 from typing import Any, TypeVar
+from urllib.parse import quote
 
-from ragcache.errors import DISTRIBUTION, IndexFormat, InvalidArgument, RagCacheError, StorageFull, UnusableIndex
-from ragcache.store.schema import MIGRATIONS
+from ragcache.errors import (
+    DISTRIBUTION,
+    IndexFormat,
+    InvalidArgument,
+    RagCacheError,
+    StorageFull,
+    UnusableIndex,
+    ingest,
+)
+from ragcache.store.schema import MIGRATIONS, DamagedRow
 
 _Row = TypeVar("_Row")
 
@@ -26,7 +35,7 @@ class Database:
     """Tables of the newest form, for any number of threads.
 
     Every transaction is durable once it is committed. Several processes may share the file; each waits
-    up to 30 s for another's write.
+    up to 30 s for another's write. An account that may only read the file, or its folder, writes nothing.
 
     Parameters
     ----------
@@ -34,6 +43,9 @@ class Database:
         The file, created if absent, readable by its owner only; its folder must exist.
     durable : bool
         Whether what was written survives a crash of the machine.
+    read_only : bool
+        Whether nothing is ever written, for a process that looks things up while others write. The file must be there,
+        in the newest form.
 
     Raises
     ------
@@ -46,10 +58,12 @@ class Database:
         The file cannot be opened, or another process kept it locked for too long.
     """
 
-    def __init__(self, path: str | Path, *, durable: bool = True) -> None:
+    def __init__(self, path: str | Path, *, durable: bool = True, read_only: bool = False) -> None:
         self.path = Path(path)
         self._sync = "FULL" if durable else "OFF"
         self._lock = RLock()
+        self.writable = not read_only and is_writable(self.path)
+        self._mark = self._state()
         self._connection = self._connect()
         try:
             self._prepare()
@@ -72,17 +86,27 @@ class Database:
     def _rows(self, make: Callable[..., _Row], query: str, *parameters: Any) -> list[_Row]:
         try:
             return [make(*values) for values in self.read(query, *parameters)]
+        except DamagedRow as error:
+            raise IndexFormat(
+                f"{error} in {self.path}, so it was changed on the disk; run `{ingest(self.path.parent)}`, which reads "
+                "its document anew"
+            ) from error
         except (ValueError, TypeError) as error:
             raise self._damaged(error) from error
 
     def read(self, query: str, *parameters: Any) -> list[tuple[Any, ...]]:
         """Rows of a query, for other tables of this file too."""
         with self._lock, self._guard():
+            self._follow()
             return self._connection.execute(query, parameters).fetchall()
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """One transaction, for other tables of this file too; an error leaves no trace of it."""
+        if not self.writable:
+            raise StorageFull(
+                f"{self.path} may only be read by this account; repeat the command as the one that ingests."
+            )
         with self._lock, self._guard(), self._connection as connection:  # commits, or rolls back on any error
             connection.execute("BEGIN IMMEDIATE")
             yield connection
@@ -112,21 +136,58 @@ class Database:
             "and ingest again."
         )
 
+    def _state(self) -> tuple[object, ...]:
+        """What tells a reader that leaves no lock in the file that it was written to; nothing for all others."""
+        if self.writable:
+            return ()
+        try:
+            about = self.path.stat()
+        except OSError:
+            return ()  # opening it says why
+        return about.st_mtime_ns, about.st_size, Path(f"{self.path}-wal").exists()
+
+    def _follow(self) -> None:
+        """Open the file again where it has changed under a reader that SQLite does not tell."""
+        if not self.writable and (state := self._state()) != self._mark:
+            self._mark = state
+            self._connection.close()
+            self._connection = self._connect()
+
     def _connect(self) -> sqlite3.Connection:
         try:
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))  # the WAL inherits the mode
+            if self.writable:
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))  # the WAL inherits the mode
             size = self.path.stat().st_size
         except OSError as error:
             raise UnusableIndex(f"the catalogue {self.path} cannot be opened ({error.strerror}).") from error
         if 0 < size < _HEADER_BYTES:  # SQLite would take it for an empty file and overwrite it
             raise self._damaged(f"it has only {size} bytes")
         with self._guard():
-            return sqlite3.connect(self.path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
+            connection = sqlite3.connect(
+                self._address(), uri=True, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
+            )
+        connection.text_factory = _text  # what is no text any more fails its row's checksum, not the query
+        return connection
 
-    def _prepare(self) -> None:
+    def _address(self) -> str:
+        """The file as SQLite is to open it.
+
+        An account that cannot write beside the file cannot join those who do; without a log there are none.
+        """
+        alone = not is_writable(self.path) and not Path(f"{self.path}-wal").exists()
+        how = "" if self.writable else "?mode=ro&immutable=1" if alone else "?mode=ro"
+        return f"file:{quote(str(self.path.absolute()))}{how}"
+
+    def _check_owner(self) -> None:
         tables = self.read("SELECT COUNT(*) FROM sqlite_master")[0][0]
         if tables and self.read("PRAGMA application_id")[0][0] != _APPLICATION:
             raise IndexFormat(f"{self.path} is another program's database; choose another folder for the index.")
+
+    def _prepare(self) -> None:
+        self._check_owner()
+        if not self.writable:
+            self._check_migrated()
+            return
         self._use_write_ahead_log()
         for pragma in (f"synchronous = {self._sync}", "foreign_keys = ON", "secure_delete = ON"):
             self.read(f"PRAGMA {pragma}")
@@ -151,15 +212,40 @@ class Database:
             else:
                 return
 
+    def _check_migrated(self) -> None:
+        """Refuse a file that would have to be changed first."""
+        applied = self._applied()
+        self._check_known(applied)
+        if lacking := [migration.__name__ for migration in MIGRATIONS if migration.__name__ not in applied]:
+            raise IndexFormat(
+                f"{self.path} was made by an older version (it lacks {lacking[0]}), and may only be read here; open it "
+                f"once as the account that ingests, say by `{ingest(self.path.parent)}`."
+            )
+
+    def _applied(self) -> set[str]:
+        return {name for (name,) in self.read("SELECT name FROM migrations")}
+
     def _migrate(self, connection: sqlite3.Connection) -> None:
-        applied = {name for (name,) in self.read("SELECT name FROM migrations")}
+        applied = self._applied()
+        self._check_known(applied)
+        for migration in MIGRATIONS:
+            if migration.__name__ not in applied:
+                migration(connection)
+                connection.execute("INSERT INTO migrations VALUES (?, ?)", (migration.__name__, time.time()))
+
+    def _check_known(self, applied: set[str]) -> None:
         unknown = applied - {migration.__name__ for migration in MIGRATIONS}
         if unknown:
             raise IndexFormat(
                 f"{self.path} was made by a newer version (it has {min(unknown)}); upgrade with "
                 f"`pip install --upgrade {DISTRIBUTION}`."
             )
-        for migration in MIGRATIONS:
-            if migration.__name__ not in applied:
-                migration(connection)
-                connection.execute("INSERT INTO migrations VALUES (?, ?)", (migration.__name__, time.time()))
+
+
+def is_writable(path: Path) -> bool:
+    """Whether a file can be written to, or made: SQLite and others need its folder, too."""
+    return os.access(path.parent, os.W_OK) and (not path.exists() or os.access(path, os.W_OK))
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ragcache.errors import IndexFormat, UnusableIndex
+from ragcache.store.catalog import Catalog
 from ragcache.store.local import publish
 
 FORMAT = 1
@@ -18,6 +19,7 @@ PREFIX = "prefix"
 """The recipe of the system prefix's KV, which belongs to no document."""
 
 _SECRET_BYTES = 32
+_DIGEST = "secret_digest"  # setting: by which another secret is told from the index's own
 
 
 def load_or_create_secret(path: str | Path) -> bytes:
@@ -55,6 +57,37 @@ def load_or_create_secret(path: str | Path) -> bytes:
             f"the secret {path} has {len(secret)} bytes instead of {_SECRET_BYTES}; "
             "restore it from a backup, or delete the index and ingest again."
         )
+    return secret
+
+
+def bind_secret(catalog: Catalog, path: Path) -> bytes:
+    """The secret of an index, which never changes: all of its KV is named by it.
+
+    Parameters
+    ----------
+    catalog : Catalog
+        Of the index.
+    path : Path
+        The index's folder.
+
+    Raises
+    ------
+    IndexFormat
+        If the secret is gone, or another one.
+    UnusableIndex
+        As `load_or_create_secret`.
+    """
+    file, known = path / "secret", catalog.setting(_DIGEST)
+    made = known is not None or bool(catalog.recipes())
+    secret = b"" if made and not file.exists() else load_or_create_secret(file)
+    digest = sha256(secret).hexdigest()
+    if not secret or known not in (None, digest):
+        raise IndexFormat(
+            f"the secret {file} is {'another one' if secret else 'gone'}, so none of the KV of the index can be found; "
+            "restore it from a backup, or delete the index and ingest again."
+        )
+    if known is None and catalog.writable:
+        catalog.set_setting(_DIGEST, digest)
     return secret
 
 

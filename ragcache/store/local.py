@@ -5,12 +5,13 @@ Nothing here knows what the bytes mean. A file appears under its key whole or no
 """
 
 import errno
+import fcntl
 import os
 import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from threading import RLock
 from typing import Any, Self
@@ -22,6 +23,7 @@ _KEY = re.compile(r"[0-9a-f]{64}")
 _LOCKS: dict[Path, tuple[AbstractContextManager[Any], AbstractContextManager[Any]]] = {}
 _SUFFIX = ".safetensors"
 _TEMPORARY = ".tmp-"
+_UNLINKABLE = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
 _AT_ONCE = 1024  # parts of one vectored write: POSIX systems' usual IOV_MAX
 
 
@@ -34,7 +36,7 @@ def publish(path: Path, parts: Sequence[bytes | memoryview], *, durable: bool = 
     Parameters
     ----------
     path : Path
-        Final name; its folder must exist. The file is readable by its owner only.
+        Final name; its folder must exist. Whoever may read and write the folder's files may do so with this one.
     parts : sequence of bytes-like
         What to write, one after the other.
     durable : bool
@@ -54,6 +56,7 @@ def publish(path: Path, parts: Sequence[bytes | memoryview], *, durable: bool = 
     try:
         try:
             _write(handle, parts)
+            os.fchmod(handle, path.parent.stat().st_mode & 0o666)
             if durable:
                 os.fsync(handle)
         finally:
@@ -81,7 +84,25 @@ def _link(temporary: str, path: Path) -> bool:
         os.link(temporary, path)
     except FileExistsError:
         return False
+    except OSError as error:
+        if error.errno not in _UNLINKABLE:
+            raise
+        return _rename(temporary, path)
     return True
+
+
+def _rename(temporary: str, path: Path) -> bool:
+    """The same where the file system knows no links: those who rename take turns, as far as it knows locks."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(folder, fcntl.LOCK_EX)
+        if path.exists():
+            return False
+        os.rename(temporary, path)
+        return True
+    finally:
+        os.close(folder)
 
 
 def _sync_folder(folder: Path) -> None:
@@ -117,8 +138,26 @@ def locks_of(folder: Path) -> tuple[AbstractContextManager[Any], AbstractContext
     return _LOCKS.setdefault(folder.resolve(), (RLock(), RLock()))
 
 
+@contextmanager
+def hold_turn(path: Path) -> Iterator[None]:
+    """Do something while no other process, and no other thread, does it; a process that is killed lets go.
+
+    Parameters
+    ----------
+    path : Path
+        A file that stands for it, created if absent. Where the file system knows no locks nobody waits.
+    """
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
 class LocalStore:
-    """A folder of immutable blobs, one file per key, readable by its owner only.
+    """A folder of immutable blobs, one file per key, readable by its owner only, or by those who may read the folder.
 
     Safe for several threads and several processes at once; there is no lock, only first writer wins.
 
@@ -132,6 +171,8 @@ class LocalStore:
     durable : bool
         Whether what was stored survives a crash of the machine; a store that is thrown away anyway need not wait for
         the disk.
+    read_only : bool
+        Whether the folder is left as it is found, for a process that only reads what others write.
 
     Raises
     ------
@@ -140,12 +181,20 @@ class LocalStore:
     """
 
     def __init__(
-        self, root: str | Path, allocate: Callable[[int], Tensor] = _host_memory, *, durable: bool = True
+        self,
+        root: str | Path,
+        allocate: Callable[[int], Tensor] = _host_memory,
+        *,
+        durable: bool = True,
+        read_only: bool = False,
     ) -> None:
         self.root = Path(root)
         self._allocate = allocate
         self.durable = durable
         self._known_shards: set[Path] = set()
+        self.writable = not read_only and (not self.root.exists() or os.access(self.root, os.W_OK))
+        if not self.writable:
+            return
         try:
             self._make_folder(self.root)
             self.sweep()
@@ -185,9 +234,18 @@ class LocalStore:
             if path.exists():
                 self._sync(path.parent)
                 return False
-            return publish(path, parts, durable=self.durable)
+            return self._publish(path, parts)
         except OSError as error:
             raise self._refused(error) from error
+
+    def _publish(self, path: Path, parts: Sequence[bytes | memoryview]) -> bool:
+        try:
+            return publish(path, parts, durable=self.durable)
+        except FileNotFoundError:  # somebody has deleted the folders since they were made
+            self._known_shards.clear()
+            self._make_folder(self.root)
+            self._make_shard(path.parent)
+            return publish(path, parts, durable=self.durable)
 
     def get(self, key: str) -> Tensor:
         """Read a whole blob into freshly allocated memory.
@@ -242,7 +300,12 @@ class LocalStore:
 
     def list(self) -> Iterator[str]:
         """Yield the keys of all published blobs, in order."""
-        for shard in sorted(self.root.glob("[0-9a-f][0-9a-f]")):
+        return self.list_keys(self.root)
+
+    @staticmethod
+    def list_keys(root: Path) -> Iterator[str]:
+        """Yield the keys of all blobs in a folder, in order; none where there is no folder."""
+        for shard in sorted(root.glob("[0-9a-f][0-9a-f]")):
             names = sorted(path.name.removesuffix(_SUFFIX) for path in shard.glob(f"*{_SUFFIX}"))
             yield from filter(_KEY.fullmatch, names)
 
@@ -269,12 +332,12 @@ class LocalStore:
         Returns
         -------
         bool
-            False if the key has no blob.
+            False if the key has no blob, or the disk does not let it be moved: it stays a miss then.
         """
-        self._quarantined(key).parent.mkdir(mode=0o700, exist_ok=True)
         try:
+            self._quarantined(key).parent.mkdir(mode=0o700, exist_ok=True)
             self._path(key).replace(self._quarantined(key))
-        except FileNotFoundError:
+        except OSError:
             return False
         return True
 
@@ -298,6 +361,14 @@ class LocalStore:
         return len(stale)
 
     def _read(self, key: str, ranges: Sequence[tuple[int, int]] | None) -> Sequence[Tensor]:
+        try:
+            return self._read_once(key, ranges)
+        except CorruptBlob as error:
+            if error.read:
+                raise
+        return self._read_once(key, ranges)  # what a disk refuses once it often gives at the next try
+
+    def _read_once(self, key: str, ranges: Sequence[tuple[int, int]] | None) -> Sequence[Tensor]:
         path = self._path(key)
         try:
             with path.open("rb", buffering=0) as file:
@@ -309,7 +380,7 @@ class LocalStore:
         except FileNotFoundError as error:
             raise CorruptBlob(key, "its file is missing") from error
         except OSError as error:
-            raise CorruptBlob(key, f"its file cannot be read ({error.strerror})") from error
+            raise CorruptBlob(key, f"its file cannot be read ({error.strerror})", read=False) from error
 
     def _read_span(self, key: str, handle: int, start: int, stop: int) -> Tensor:
         buffer = self._allocate(stop - start)
@@ -327,6 +398,10 @@ class LocalStore:
             raise InvalidArgument(f"a KV key is 64 lower-case hexadecimal digits, not {key[:80]!r}.")
         return self.root / key[:2] / (key + _SUFFIX)
 
+    def path_of(self, key: str) -> Path:
+        """The file of a key's blob, whether or not there is one."""
+        return self._path(key)
+
     def _quarantined(self, key: str) -> Path:
         return self.root / "quarantine" / self._path(key).name
 
@@ -337,7 +412,8 @@ class LocalStore:
 
     def _make_folder(self, folder: Path) -> None:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700, exist_ok=True)
+        mode = 0o700 if folder == self.root else self.root.stat().st_mode & 0o777
+        folder.mkdir(mode=mode, exist_ok=True)
         self._sync(folder.parent)
 
     def _sync(self, folder: Path) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import xxhash
 
 from ragcache.store.access import Access
 
@@ -110,6 +111,9 @@ class EncodingRow:
     worth: float = 0.0
 
 
+DOCUMENT_DIGITS = 16
+"""So many characters of a chunk's id name its document."""
+
 TEXT_DIGEST = "substr(id, 18, 12)"
 """Where `ragcache.index.chunks.chunk_id` puts the digest of a text: behind 16 characters of document and a dash."""
 
@@ -205,6 +209,16 @@ def m007_harvested(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE encodings ADD COLUMN worth REAL NOT NULL DEFAULT 0")
 
 
+def m008_checksums(connection: sqlite3.Connection) -> None:
+    """Give rows with text a checksum; text that is no text any more gets none, and fails the check."""
+    texts = 'id, document, ordinal, text, token_ids, "start", "end", access'
+    for table, columns in (("documents", "id, source, digest, metadata"), ("chunks", texts)):
+        connection.execute(f"ALTER TABLE {table} ADD COLUMN checksum TEXT")
+        rows = connection.execute(f"SELECT rowid, {columns} FROM {table}").fetchall()
+        sums = [(checksum(*values), number) for number, *values in rows if all(map(_is_valid, values))]
+        connection.executemany(f"UPDATE {table} SET checksum = ? WHERE rowid = ?", sums)
+
+
 MIGRATIONS = [
     m001_documents_chunks_encodings,
     m002_entries,
@@ -213,37 +227,73 @@ MIGRATIONS = [
     m005_access,
     m006_copies,
     m007_harvested,
+    m008_checksums,
 ]
 """Run once each, in order; a file that names one which is not listed here was made by a newer version."""
 
 CALLED = "called"  # in a document's metadata: what to call it in place of its source
 COLLECTION = "collection"  # in a document's metadata: the vector store that it comes from
 
+
+class DamagedRow(ValueError):
+    """A row that is not what was written."""
+
+
 DOCUMENT = "id, source, digest, metadata"
 CHUNK = 'id, document, ordinal, text, token_ids, "start", "end", access'
 ENCODING = 'chunk, recipe, key, "left", nbytes, kind, created, used, about, worth'
 
 
+def checksum(*values: str | bytes | int | None) -> str:
+    """xxh3-64 over the columns of a row, whatever bytes a damaged text has."""
+    digest = xxhash.xxh3_64()
+    for value in values:
+        data = value if isinstance(value, bytes) else repr(value).encode("ascii", "backslashreplace")
+        digest.update(b"%d:" % len(data) + data)
+    return digest.hexdigest()
+
+
+def check_row(kind: str, id: str, found: str | None, *values: str | bytes | int | None) -> None:
+    """Refuse a row whose columns are not those that its checksum was made of.
+
+    Raises
+    ------
+    DamagedRow
+        Names the row.
+    """
+    if found != checksum(*values):
+        raise DamagedRow(f"the {kind} {ascii(id)[1:-1]:.80} fails its checksum")
+
+
+def _is_valid(value: object) -> bool:
+    return not isinstance(value, str) or value.encode("utf-8", "ignore").decode() == value
+
+
 def document_values(row: DocumentRow) -> tuple[Any, ...]:
-    """Spell a row in the order of `DOCUMENT`."""
-    return (row.id, row.source, row.digest, json.dumps(row.metadata))
+    """Spell a row in the order of `DOCUMENT`, and its checksum."""
+    values = (row.id, row.source, row.digest, json.dumps(row.metadata))
+    return (*values, checksum(*values))
 
 
-def document_row(id: str, source: str, digest: str, metadata: str) -> DocumentRow:
+def document_row(id: str, source: str, digest: str, metadata: str, found: str | None) -> DocumentRow:
     """Read what `document_values` wrote."""
+    check_row("document", id, found, id, source, digest, metadata)
     return DocumentRow(id, source, digest, json.loads(metadata))
 
 
 def chunk_values(row: ChunkRow) -> tuple[Any, ...]:
-    """Spell a row in the order of `CHUNK`."""
+    """Spell a row in the order of `CHUNK`, and its checksum."""
     ids = np.asarray(row.token_ids, dtype="<i4").tobytes()
-    return (row.id, row.document, row.ordinal, row.text, ids, row.start, row.end, access_value(row.access))
+    values = (row.id, row.document, row.ordinal, row.text, ids, row.start, row.end, access_value(row.access))
+    return (*values, checksum(*values))
 
 
 def chunk_row(
-    id: str, document: str, ordinal: int, text: str, ids: bytes, start: int, end: int, access: str | None
-) -> ChunkRow:
+    id: str, document: str, ordinal: int, text: str, ids: bytes, start: int, end: int, access: str | None,
+    found: str | None,
+) -> ChunkRow:  # fmt: skip
     """Read what `chunk_values` wrote."""
+    check_row("chunk", id, found, id, document, ordinal, text, ids, start, end, access)
     token_ids = tuple(np.frombuffer(ids, "<i4").tolist())
     return ChunkRow(id, document, ordinal, text, token_ids, start, end, read_access(access))
 

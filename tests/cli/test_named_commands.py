@@ -20,9 +20,17 @@ PAGES = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").rglob("*.
 NAMED = re.compile(r"(\brun )?`(ragcache [^`]*)`")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 FOREIGN = {"--dirty", "--always", "--abbrev", "--exclude", "--upgrade", "--no-deps"}  # git's and pip's
+FOREIGN |= {
+    "--kv-transfer-config",
+    "--kv",
+    "--served-model-name",
+}  # vLLM's, of which one is also spelt with underscores
 BENCH = ROOT / "bench"
 STYLES = BENCH / "ragcache_bench/pages"  # which name custom properties
-SCRIPTS = tuple(BENCH / name for name in ("reader_training", "reader_tuning", "studies"))  # with their own options
+SCRIPTS = (  # with their own options
+    *(BENCH / name for name in ("reader_training", "reader_tuning", "studies")),
+    ROOT / "integrations/vllm_ragcache/__main__.py",
+)
 
 
 def strings(path: Path) -> Iterator[str]:

@@ -98,7 +98,7 @@ def rag(tmp_path: Path) -> Iterator[RagCache]:
 def clock(rag: RagCache, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Seconds that pass while the model computes, copies and embeds, and at no other time."""
     now = [0.0]
-    forward, place, embed = rag.reader.forward, rag.reader.place_all, rag._embedder.embed
+    forward, place, embed = rag.reader.forward, rag.reader.place_all, rag.embedder.embed
 
     def computing(ids: Any, positions: Any, buffer: Any, plan: Any) -> None:
         now[0] += 1.0 + 0.01 * len(ids) + 2e-5 * len(ids) * plan.end
@@ -115,7 +115,7 @@ def clock(rag: RagCache, monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
     monkeypatch.setattr(rag.reader, "forward", computing)
     monkeypatch.setattr(rag.reader, "place_all", copying)
-    monkeypatch.setattr(rag._embedder, "embed", embedding)
+    monkeypatch.setattr(rag.embedder, "embed", embedding)
     for module in ("estimate", "pricing", "ingestion"):
         monkeypatch.setattr(f"ragcache.index.{module}.perf_counter", lambda: now[0])
     return now

@@ -54,8 +54,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def embedded(rag: RagCache, monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> list[int]:
     """How many texts each call of the embedder was given."""
     calls: list[int] = []
-    real = rag._embedder.embed
-    monkeypatch.setattr(rag._embedder, "embed", lambda texts: calls.append(len(texts)) or real(texts))  # type: ignore[func-returns-value]
+    real = rag.embedder.embed
+    monkeypatch.setattr(rag.embedder, "embed", lambda texts: calls.append(len(texts)) or real(texts))  # type: ignore[func-returns-value]
     return calls
 
 

@@ -10,6 +10,7 @@ from conftest import byte_tokenizer
 from ragcache import RagCache
 from ragcache.errors import InvalidArgument
 from ragcache.model.decode import Sampling
+from ragcache.model.reader import Reader
 
 PAGES = {
     "ferry.txt": "The ferry leaves the harbour at nine.",
@@ -139,3 +140,16 @@ def test_an_iterative_search_goes_on_from_the_best_sentence_that_it_found(tmp_pa
         assert MAKERS["b.txt"] not in first
         assert [chunk.text for chunk in again] == [MAKERS["a.txt"], MAKERS["b.txt"]]
         assert len({chunk.id for chunk in rag.retrieve(question, top_k=4)}) == 4
+
+
+def test_a_search_of_some_documents_finds_a_text_that_others_have_too(tmp_path: Path, reader: Reader) -> None:
+    for name in ("first.txt", "second.txt"):
+        (tmp_path / name).write_text("The Tide project is led by Mara Voss. It is based in Kelmar.")
+    (tmp_path / "other.txt").write_text("The Otter ferry crosses the sound every hour.")
+    with RagCache.open(tmp_path / "index", model=reader) as rag:
+        rag.ingest([tmp_path / name for name in ("first.txt", "second.txt", "other.txt")])
+        for source in (str(tmp_path / "first.txt"), str(tmp_path / "second.txt")):
+            assert [chunk.source for chunk in rag.retrieve("Who leads it?", sources=[source])] == [source]
+            for retriever in ("dense", "iterative"):
+                assert [chunk.source for chunk in rag._search.find("Who leads it?", 3, retriever, [source])] == [source]
+        assert rag.retrieve("Who leads it?", sources=[]) == []

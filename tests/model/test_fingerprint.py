@@ -15,8 +15,8 @@ import torch
 from conftest import CHAT, LLAMA3, byte_tokenizer, tiny_model, tiny_reader
 from tokenizers import AddedToken
 
-from ragcache.model.fingerprint import weights_of_files
 from ragcache.model.reader import Reader
+from ragcache.model.weight_files import weights_of_files
 
 SMALL: dict[str, Any] = {"num_hidden_layers": 2}
 
@@ -114,7 +114,7 @@ def test_weights_exchanged_under_the_same_size_and_time_are_noticed(
     tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if how == "on an image":  # which reports the same for both
-        monkeypatch.setattr("ragcache.model.fingerprint._status", lambda file: (1, 2, 3))
+        monkeypatch.setattr("ragcache.model.weight_files._status", lambda file: (1, 2, 3))
     folder, other = tmp_path / "model", tmp_path / "other"
     tiny_model("llama", **SMALL).save_pretrained(folder)
     byte_tokenizer().save_pretrained(folder)

@@ -122,17 +122,31 @@ def test_a_pipe_or_device_that_was_named_itself_is_unreadable(tmp_path: Path) ->
             find([path])
 
 
-def test_links_to_files_are_followed_and_links_to_folders_are_named(tmp_path: Path) -> None:
-    grow(tmp_path, "docs/a.md", "elsewhere/b.md")
+def test_links_within_a_folder_are_followed_once_and_others_are_named(tmp_path: Path) -> None:
+    grow(tmp_path, "docs/a.md", "docs/.kept/c.md", "elsewhere/b.md")
     (tmp_path / "docs" / "b.md").symlink_to(tmp_path / "elsewhere" / "b.md")
+    (tmp_path / "docs" / "again.md").symlink_to("a.md")
+    (tmp_path / "docs" / "c.md").symlink_to(".kept/c.md")
     (tmp_path / "docs" / "loop").symlink_to(tmp_path / "docs")
     found = find([tmp_path / "docs"])
-    assert names(found, tmp_path) == ["docs/a.md", "docs/b.md"]
-    assert len(found.errors) == 1
-    assert "loop can't be read: it is a link to a folder" in found.errors[0]
-    assert find([tmp_path / "docs"], exclude=["loop"]).errors == ()
+    assert names(found, tmp_path) == ["docs/a.md", "docs/c.md"]
+    assert len(found.errors) == 2
+    assert "b.md can't be read: it is a link that leads out of the folder; name its file itself" in found.errors[0]
+    assert "loop can't be read: it is a link to a folder" in found.errors[1]
+    assert find([tmp_path / "docs"], exclude=["loop", "b.md"]).errors == ()
+
+
+def test_a_folder_that_a_link_leads_to_is_that_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    grow(tmp_path, "docs/a.md", "docs/deep/b.md")
     (tmp_path / "root").symlink_to(tmp_path / "docs")
-    assert names(find([tmp_path / "root"]), tmp_path) == ["root/a.md", "root/b.md"]
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far" / "way").symlink_to(tmp_path / "docs" / "deep")
+    wanted = ["docs/a.md", "docs/deep/b.md"]
+    assert names(find([tmp_path / "root"]), tmp_path) == wanted
+    assert names(find([tmp_path / "root", tmp_path / "docs", tmp_path / "root" / "a.md"]), tmp_path) == wanted
+    assert names(find([tmp_path / "far" / "way" / ".."]), tmp_path) == wanted, "as the system has it"
+    monkeypatch.chdir(tmp_path / "root" / "deep")
+    assert names(find([".."]), tmp_path) == wanted
 
 
 def test_a_folder_that_may_not_be_listed_is_named_and_stops_nothing(

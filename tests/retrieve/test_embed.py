@@ -79,7 +79,7 @@ def test_a_missing_default_names_the_extra_to_install(monkeypatch: pytest.Monkey
 def test_the_default_is_never_downloaded_and_others_only_where_they_must(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def absent(name: str, *, device: str, local_files_only: bool) -> None:
+    def absent(name: str, *, device: str, local_files_only: bool, **how: object) -> None:
         asked.append((name, local_files_only))
         raise OSError("not here")
 

@@ -1,0 +1,120 @@
+"""`ragcache serve`: an OpenAI-compatible server over an index."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ragcache_cli.opening import open_index
+from ragcache_cli.options import (
+    DEFAULT_INDEX,
+    Adapter,
+    Device,
+    Dtype,
+    Embedder,
+    IndexPath,
+    Model,
+    OwnMethod,
+    Rerank,
+    Retrieve,
+)
+from ragcache_cli.terminal import note
+
+if TYPE_CHECKING:
+    from openai_ragcache import Tenants
+
+    from ragcache.rag import RagCache
+
+_MIB = 1 << 20
+_KEY = "RAGCACHE_API_KEY"
+
+
+def serve(
+    index: IndexPath = DEFAULT_INDEX,
+    host: Annotated[str, typer.Option(metavar="NAME", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="N", help="Port to listen on; 0 for any that is free.")] = 8000,
+    keys: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="API keys, a line each: KEY FOLDER, where the folder is the tenant's index; takes the place of "
+            "--index. One key for --index is read from the environment variable RAGCACHE_API_KEY.",
+        ),
+    ] = None,
+    name: Annotated[
+        str, typer.Option(metavar="NAME", help="What clients call the model; without it, its own name.")
+    ] = "",
+    queue: Annotated[
+        int, typer.Option(metavar="N", help="Most requests that wait; the next is refused with 429.")
+    ] = 32,
+    max_prompt_tokens: Annotated[
+        int | None, typer.Option(metavar="N", help="Most tokens of a prompt; without it what the model takes.")
+    ] = None,
+    max_tokens: Annotated[
+        int, typer.Option(metavar="N", help="Most tokens of an answer, where a request does not say.")
+    ] = 512,
+    max_body: Annotated[int, typer.Option(metavar="MIB", help="Largest request body.")] = 4,
+    max_upload: Annotated[int, typer.Option(metavar="MIB", help="Largest file that is uploaded.")] = 64,
+    retrieve: Retrieve = None,
+    rerank: Rerank = None,
+    method: OwnMethod = None,
+    model: Model = None,
+    adapter: Adapter = None,
+    embedder: Embedder = None,
+    dtype: Dtype = None,
+    device: Device = None,
+) -> None:
+    """Serve an index over HTTP, as OpenAI's API has it: any front end gets reuse by changing a URL.
+
+    Chunks of the index are found in every prompt, in any order. Without a key only this machine may connect. Needs the
+    extra `serve`. Ctrl-C stops it, and lets answers end that were begun.
+    """
+    from openai_ragcache.settings import ServerSettings
+    from openai_ragcache.tenants import Tenants, read_keys
+
+    settings = ServerSettings(
+        host=host,
+        port=port,
+        model=name,
+        queue=queue,
+        max_body_bytes=max_body * _MIB,
+        max_upload_bytes=max_upload * _MIB,
+        max_prompt_tokens=max_prompt_tokens,
+        max_tokens=max_tokens,
+    )
+    key = os.environ.get(_KEY, "")
+    settings.check_exposure(has_keys=bool(keys or key))
+    how = {"retriever": retrieve, "reranker": rerank, "method": method, "adapter": adapter, "embedder": embedder}
+    how |= {"dtype": dtype, "device": device}
+    tenants = (
+        Tenants.of_one(open_index(index, create=True, model=model, **how), key)
+        if keys is None
+        else _open_tenants(read_keys(keys), model, how)
+    )
+    from openai_ragcache.running import run  # torch comes with it, and is here by now in the lean way
+
+    run(tenants, settings, lambda url: _tell(url, tenants))
+
+
+def _open_tenants(folders: dict[str, Path], model: str | None, how: dict[str, Any]) -> "Tenants":
+    """Each key's index, opened once, on one model."""
+    from openai_ragcache.tenants import Tenant, Tenants
+
+    opened: dict[Path, RagCache] = {}
+    shared: Any = model
+    for folder in folders.values():
+        if folder.absolute() not in opened:
+            rag = open_index(folder, create=True, model=shared, **how)
+            shared, how = rag.reader, {**how, "adapter": None}
+            opened[folder.absolute()] = rag
+    tenants = {path: Tenant(rag) for path, rag in opened.items()}
+    return Tenants({key: tenants[folder.absolute()] for key, folder in folders.items()})
+
+
+def _tell(url: str, tenants: "Tenants") -> None:
+    rag = tenants.all[0].rag
+    known = f"{len(tenants.all)} tenants" if len(tenants.all) > 1 else f"{rag.stats()['chunks']:,} chunks"
+    note(f"{rag.reader.label} answers at {url} over {known}; Ctrl-C stops it")
+    if rag.model_note:
+        note(rag.model_note)

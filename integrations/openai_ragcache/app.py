@@ -1,0 +1,72 @@
+"""The application: routes, what guards them, and what ends with it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from openai_ragcache import chat, completions, embeddings, files, responses, site, status, stores
+from openai_ragcache.api_errors import add_handlers
+from openai_ragcache.engine_queue import EngineQueue
+from openai_ragcache.guard import AskForKey, LimitBody
+from openai_ragcache.ingesting import resume
+from openai_ragcache.metrics import Metrics
+from openai_ragcache.server import Server
+from openai_ragcache.settings import ServerSettings
+from openai_ragcache.tenants import Tenants
+
+
+def create_app(tenants: Tenants, settings: ServerSettings | None = None) -> FastAPI:
+    """An OpenAI-compatible application over the tenants' indexes; they stay open when it ends.
+
+    Parameters
+    ----------
+    tenants : Tenants
+        Who may ask, and over which index.
+    settings : ServerSettings, optional
+        The limits, and the model's name.
+
+    Raises
+    ------
+    InvalidArgument
+        If it would listen where others can connect, and ask nobody for a key.
+    """
+    settings = settings or ServerSettings()
+    settings.check_exposure(has_keys=tenants.has_keys)
+    server = Server(settings, tenants, EngineQueue(settings.queue), Metrics())
+    server.metrics.watch_queue(lambda: server.queue.waiting)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        for tenant in tenants.all:
+            resume(server.queue, tenant)
+        yield
+        server.queue.close()
+
+    app = FastAPI(title="ragcache", docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
+    app.state.server = server
+    for routes in (site, status, chat, completions, embeddings, files, stores, responses):
+        app.include_router(routes.router)
+    add_handlers(app)
+    app.add_middleware(LimitBody, settings=settings)
+    app.add_middleware(AskForKey, tenants=tenants)
+    app.add_middleware(_CountRequests, metrics=server.metrics)
+    return app
+
+
+class _CountRequests:
+    """Counts responses by route and status; what no route takes is one series, or clients could make any number."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def count(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                path = getattr(scope.get("route"), "path", "other")
+                self._metrics.requests.labels(path, str(message["status"])).inc()
+            await send(message)
+
+        await self._app(scope, receive, count if scope["type"] == "http" else send)

@@ -1,0 +1,319 @@
+"""What a request may say; what this engine has nothing for is refused by name, unless it asks for nothing."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from ragcache.model.decode import Sampling
+
+_ROLES = {"developer": "system", "system": "system", "user": "user", "assistant": "assistant"}
+_INTEGERS = 2**63
+
+
+def _refuse(kind: Literal["unsupported_parameter", "unsupported_content"], said: str, param: str) -> Exception:
+    return PydanticCustomError(kind, "{said}", {"said": said, "param": param})
+
+
+def _as_text(content: Any) -> Any:
+    """Content as one text: its parts are lines, and none of them is anything but text."""
+    if not isinstance(content, list):
+        return "" if content is None else content
+    lines = []
+    for part in content:
+        kind = part.get("type") if isinstance(part, dict) else type(part).__name__
+        if kind not in ("text", "input_text", "output_text") or not isinstance(part.get("text"), str):
+            said = f"a content part is of type {str(kind)[:40]!a}, but the model reads text only"
+            raise _refuse("unsupported_content", said, "messages")
+        lines.append(part["text"])
+    return "\n".join(lines)
+
+
+def _encodable(text: str) -> str:
+    """Text as it is, unless it holds half a character, which no tokenizer takes."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise PydanticCustomError("lone_surrogate", "it holds half of a surrogate pair, which is no text") from error
+    return text
+
+
+def _known_role(role: Any) -> str:
+    if not isinstance(role, str) or role not in _ROLES:
+        known = ", ".join(_ROLES)
+        raise _refuse("unsupported_content", f"the role {str(role)[:40]!a} is not one of {known}", "messages")
+    return _ROLES[role]
+
+
+Word = Annotated[str, AfterValidator(_encodable)]
+#: What somebody says, whole or in parts.
+Text = Annotated[str, BeforeValidator(_as_text), AfterValidator(_encodable)]
+Role = Annotated[str, BeforeValidator(_known_role)]
+Temperature = Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)]
+Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1, le=50)]
+
+
+class Body(BaseModel):
+    """A JSON body, of which every name means something."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    #: Parameters that there is nothing for, with the values of them that ask for nothing; all others are refused.
+    unsupported: ClassVar[Mapping[str, tuple[object, ...]]] = {}
+    #: Parameters that change no answer.
+    ignored: ClassVar[frozenset[str]] = frozenset()
+
+    @model_validator(mode="before")
+    @classmethod
+    def drop_what_asks_for_nothing(cls, data: Any) -> Any:
+        """Refuse what is not supported by its name."""
+        if not isinstance(data, dict):
+            return data
+        for name in cls.unsupported.keys() & data.keys():
+            takes = cls.unsupported[name]
+            if data[name] is not None and data[name] not in takes:
+                only = f", other than as {takes[0]!r}" if takes else ""
+                raise _refuse(
+                    "unsupported_parameter", f"the parameter {name!r} is not supported{only}; leave it out", name
+                )
+        dropped = cls.unsupported.keys() | cls.ignored
+        return {name: value for name, value in data.items() if name not in dropped}
+
+
+class ReuseOptions(Body):
+    """What is ragcache's own: which row of the method table answers, over which chunks, and what is said of them.
+
+    With `retrieve` so many chunks of the index are found for the last message, and put into ragcache's own prompt; with
+    `texts` the answer's `ragcache` object has their texts, in runs of tokens that were recomputed or were not.
+    """
+
+    method: Word | None = None
+    recompute: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = None
+    retrieve: Count | None = None
+    texts: bool = False
+
+
+class StreamOptions(Body):
+    """What a stream ends with."""
+
+    unsupported = {"include_obfuscation": (False,)}
+
+    include_usage: bool = False
+
+
+class Generating(Body):
+    """What every request for text has in common."""
+
+    model: Word
+    temperature: Temperature | None = None
+    top_p: Share | None = None
+    top_k: Annotated[int, Field(ge=0, lt=_INTEGERS)] | None = None
+    repetition_penalty: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    seed: Annotated[int, Field(ge=-_INTEGERS, lt=_INTEGERS)] | None = None
+    stop: Word | Annotated[list[Word], Field(max_length=16)] | None = None
+    max_tokens: Annotated[int, Field(ge=1, lt=_INTEGERS)] | None = None
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+    ragcache: ReuseOptions = ReuseOptions()
+
+    @property
+    def limit(self) -> int | None:
+        """Most tokens of the answer, where the request says."""
+        return self.max_tokens
+
+    @property
+    def sampling(self) -> Sampling:
+        """How tokens are chosen; greedily, where no temperature is named."""
+        return Sampling.of({**self.model_dump(exclude={"max_tokens"}), "max_tokens": self.limit})
+
+    @property
+    def includes_usage(self) -> bool:
+        """Whether a stream's last event counts tokens."""
+        return self.stream_options is not None and self.stream_options.include_usage
+
+
+class ChatMessage(Body):
+    """One message of a conversation."""
+
+    unsupported = {"tool_calls": ([],), "function_call": (), "audio": (), "tool_call_id": ()}
+    ignored = frozenset({"name", "refusal", "annotations", "reasoning", "reasoning_content"})
+
+    role: Role
+    content: Text = ""
+
+
+class Document(BaseModel):
+    """A retrieved text; `id` is what the index or a vector store calls its chunk, where the client knows."""
+
+    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
+
+    text: Word
+    title: Word = ""
+    id: Word | None = None
+
+
+class ChatBody(Generating):
+    """`POST /v1/chat/completions`."""
+
+    unsupported = {
+        "n": (1,),
+        "tools": ([],),
+        "tool_choice": ("none", "auto"),
+        "functions": ([],),
+        "function_call": ("none",),
+        "response_format": ({"type": "text"},),
+        "logprobs": (False,),
+        "top_logprobs": (0,),
+        "logit_bias": ({},),
+        "frequency_penalty": (0,),
+        "presence_penalty": (0,),
+        "modalities": (["text"],),
+        "audio": (),
+        "prediction": (),
+        "web_search_options": (),
+        "reasoning_effort": ("none",),
+        "verbosity": ("medium",),
+        "store": (False,),
+    }
+    ignored = frozenset(
+        {"user", "metadata", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"}
+        | {"parallel_tool_calls"}
+    )
+
+    messages: Annotated[list[ChatMessage], Field(min_length=1)]
+    max_completion_tokens: Annotated[int, Field(ge=1, lt=_INTEGERS)] | None = None
+    documents: list[Document] = Field(default_factory=list)
+
+    @property
+    def limit(self) -> int | None:
+        """Most tokens of the answer, by either of its names."""
+        return self.max_completion_tokens if self.max_completion_tokens is not None else self.max_tokens
+
+
+class CompletionBody(Generating):
+    """`POST /v1/completions`."""
+
+    unsupported = {
+        "n": (1,),
+        "best_of": (1,),
+        "echo": (False,),
+        "suffix": ("",),
+        "logprobs": (0, False),
+        "logit_bias": ({},),
+        "frequency_penalty": (0,),
+        "presence_penalty": (0,),
+    }
+    ignored = frozenset({"user"})
+
+    prompt: Word | Annotated[list[int], Field(min_length=1)] | Annotated[list[Word], Field(min_length=1, max_length=64)]
+
+
+class EmbeddingBody(Body):
+    """`POST /v1/embeddings`."""
+
+    unsupported = {"dimensions": ()}
+    ignored = frozenset({"user"})
+
+    model: Word
+    input: Word | Annotated[list[Word], Field(min_length=1, max_length=2048)]
+    encoding_format: Literal["float", "base64"] = "float"
+
+
+_STRATEGY = {"chunking_strategy": ({"type": "auto"},)}
+_VALUES = dict[Word, Word | float | bool]
+
+
+class StoreBody(Body):
+    """`POST /v1/vector_stores`."""
+
+    unsupported: ClassVar[Mapping[str, tuple[object, ...]]] = {**_STRATEGY, "expires_after": ()}
+    ignored = frozenset({"description"})
+
+    name: Annotated[Word, Field(max_length=256)] = ""
+    file_ids: Annotated[list[Word], Field(max_length=500)] = Field(default_factory=list)
+    metadata: Annotated[dict[Word, Word], Field(max_length=16)] | None = None
+
+
+class StoreChange(Body):
+    """`POST /v1/vector_stores/{id}`."""
+
+    unsupported = {"expires_after": ()}
+
+    name: Annotated[Word, Field(max_length=256)] | None = None
+    metadata: Annotated[dict[Word, Word], Field(max_length=16)] | None = None
+
+
+class MemberBody(Body):
+    """`POST /v1/vector_stores/{id}/files`."""
+
+    unsupported = _STRATEGY
+
+    file_id: Word
+    attributes: Annotated[_VALUES, Field(max_length=16)] | None = None
+
+
+class SearchBody(Body):
+    """`POST /v1/vector_stores/{id}/search`."""
+
+    unsupported = {"filters": (), "ranking_options": (), "rewrite_query": (False,)}
+
+    query: Word | Annotated[list[Word], Field(min_length=1, max_length=16)]
+    max_num_results: Count = 10
+
+
+class FileSearch(Body):
+    """The tool that a response may use."""
+
+    unsupported = {"filters": (), "ranking_options": ()}
+
+    type: Literal["file_search"]
+    vector_store_ids: Annotated[list[Word], Field(min_length=1, max_length=16)]
+    max_num_results: Count | None = None
+
+
+class InputMessage(Body):
+    """A message of a response's input."""
+
+    ignored = frozenset({"id", "status", "phase"})
+
+    type: Literal["message"] = "message"
+    role: Role
+    content: Text
+
+
+class ResponseBody(Generating):
+    """`POST /v1/responses`."""
+
+    unsupported = {
+        "background": (False,),
+        "conversation": (),
+        "previous_response_id": (),
+        "prompt": (),
+        "store": (False,),
+        "text": ({"format": {"type": "text"}},),
+        "reasoning": (),
+        "tool_choice": ("auto", "required"),
+        "top_logprobs": (0,),
+        "truncation": ("disabled",),
+        "max_tokens": (),
+        "stream_options": (),
+        "max_tool_calls": (),
+    }
+    ignored = frozenset(
+        {"user", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"}
+        | {"parallel_tool_calls"}
+    )
+
+    input: Word | Annotated[list[InputMessage], Field(min_length=1)]
+    instructions: Word | None = None
+    tools: Annotated[list[FileSearch], Field(max_length=1)] = Field(default_factory=list)
+    include: list[Literal["file_search_call.results"]] = Field(default_factory=list)
+    max_output_tokens: Annotated[int, Field(ge=1, lt=_INTEGERS)] | None = None
+    metadata: Annotated[dict[Word, Word], Field(max_length=16)] | None = None
+
+    @property
+    def limit(self) -> int | None:
+        """Most tokens of the answer."""
+        return self.max_output_tokens

@@ -1,0 +1,216 @@
+"""The engine's queue: one job at a time, a bounded number waits, and what nobody waits for any more is dropped."""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from math import ceil
+from time import perf_counter
+from typing import Any, Generic, TypeVar
+
+Result = TypeVar("Result")
+
+_BACKGROUND = 1000  # pieces of work that wait for the engine to be idle, at most
+
+
+class QueueFull(Exception):
+    """More work waits than may wait.
+
+    Parameters
+    ----------
+    waiting : int
+        How much.
+    retry_after : int
+        Seconds after which there is likely to be room.
+    """
+
+    def __init__(self, waiting: int, retry_after: int) -> None:
+        super().__init__(f"{waiting} requests wait for the model already; try again in {retry_after} s")
+        self.retry_after = retry_after
+
+
+class QueueClosed(Exception):
+    """The server is stopping, and begins nothing new."""
+
+
+class NobodyWaits(Exception):
+    """Whoever wanted the results of some work has left."""
+
+
+@dataclass(frozen=True)
+class _Failure:
+    error: Exception
+
+
+class Job(Generic[Result]):
+    """Work for the engine; iterate asynchronously for its results.
+
+    Parameters
+    ----------
+    work : callable
+        Gives results, one after the other; runs in the engine's thread, and should call the job's `check` often.
+    loop : AbstractEventLoop
+        Where the results are awaited.
+
+    Attributes
+    ----------
+    waited_ms : float
+        Milliseconds in the queue.
+    """
+
+    def __init__(self, work: "Callable[[Job[Result]], Iterator[Result]]", loop: asyncio.AbstractEventLoop) -> None:
+        self.waited_ms = 0.0
+        self._work = work
+        self._loop = loop
+        self._results: asyncio.Queue[Result | _Failure | None] = asyncio.Queue()
+        self._left = threading.Event()
+        self._began = perf_counter()
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether nobody waits for the results any more."""
+        return self._left.is_set()
+
+    def cancel(self) -> None:
+        """Have the work end at its next `check`, or never begin."""
+        self._left.set()
+
+    def check(self) -> None:
+        """Break the work off if nobody waits for it.
+
+        Raises
+        ------
+        NobodyWaits
+            If the job was cancelled.
+        """
+        if self.is_cancelled:
+            raise NobodyWaits
+
+    def run(self) -> None:
+        """Do the work; what goes wrong is told to whoever waits."""
+        self.waited_ms = (perf_counter() - self._began) * 1e3
+        try:
+            self.check()
+            with closing(_as_generator(self._work(self))) as results:
+                for result in results:
+                    self._tell(result)
+                    self.check()
+        except NobodyWaits:
+            pass
+        except Exception as error:  # the caller's, wherever that is
+            self._tell(_Failure(error))
+        self._tell(None)
+
+    def drop(self) -> None:
+        """End without having begun."""
+        self.cancel()
+        self._tell(None)
+
+    async def __aiter__(self) -> AsyncIterator[Result]:
+        while (result := await self._results.get()) is not None:
+            if isinstance(result, _Failure):
+                raise result.error
+            yield result
+        if self.is_cancelled:
+            raise NobodyWaits
+
+    def _tell(self, result: Result | _Failure | None) -> None:
+        with suppress(RuntimeError):  # the loop has ended, and with it whoever waited
+            self._loop.call_soon_threadsafe(self._results.put_nowait, result)
+
+
+class EngineQueue:
+    """Runs jobs one at a time, in a thread of its own; those in the background when no other waits.
+
+    Parameters
+    ----------
+    limit : int
+        Most jobs that wait, beside those in the background.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._waiting: deque[Job[Any]] = deque()
+        self._background: deque[Job[Any]] = deque()
+        self._running: Job[Any] | None = None
+        self._seconds = 1.0  # of a job, lately
+        self._closed = False
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._run, name="ragcache-engine", daemon=True)
+        self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """Jobs that have not begun, beside those in the background."""
+        return len(self._waiting)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether new work is taken, and done."""
+        return not self._closed and self._thread.is_alive()
+
+    def submit(self, work: Callable[[Job[Result]], Iterator[Result]], *, background: bool = False) -> Job[Result]:
+        """Have some work done for the running event loop.
+
+        Parameters
+        ----------
+        work : callable
+            As in `Job`.
+        background : bool
+            Whether it waits until the engine has nothing else to do.
+
+        Raises
+        ------
+        QueueFull
+            If as much waits as may.
+        QueueClosed
+            If the queue was closed.
+        """
+        job = Job(work, asyncio.get_running_loop())
+        with self._changed:
+            if self._closed:
+                raise QueueClosed("the server is stopping; try again when it is back")
+            queue, limit = (self._background, _BACKGROUND) if background else (self._waiting, self._limit)
+            for left in [one for one in queue if one.is_cancelled]:
+                queue.remove(left)
+                left.drop()
+            if len(queue) >= limit:
+                raise QueueFull(len(queue), max(1, ceil(len(queue) * self._seconds)))
+            queue.append(job)
+            self._changed.notify()
+        return job
+
+    def close(self, timeout: float = 10.0) -> None:
+        """Drop what waits, break off what runs, and wait for it to end."""
+        with self._changed:
+            self._closed = True
+            for job in (*self._waiting, *self._background):
+                job.drop()
+            self._waiting.clear()
+            self._background.clear()
+            if self._running is not None:
+                self._running.cancel()
+            self._changed.notify()
+        self._thread.join(timeout)
+
+    def _run(self) -> None:
+        while (job := self._next()) is not None:
+            began = perf_counter()
+            job.run()
+            self._seconds = 0.8 * self._seconds + 0.2 * (perf_counter() - began)
+
+    def _next(self) -> Job[Any] | None:
+        with self._changed:
+            self._running = None
+            self._changed.wait_for(lambda: self._closed or self._waiting or self._background)
+            if self._closed:
+                return None
+            self._running = (self._waiting or self._background).popleft()
+            return self._running
+
+
+def _as_generator(results: Iterator[Result]) -> Any:
+    """What `closing` takes."""
+    return results if hasattr(results, "close") else (result for result in results)

@@ -1,0 +1,75 @@
+"""Files of vector stores are ingested while nothing else is asked, and leave the index with their last store."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from openai_ragcache.api_errors import hide_folders
+from openai_ragcache.engine_queue import EngineQueue, Job, NobodyWaits
+from openai_ragcache.tenants import Tenant
+from openai_ragcache.uploads import Member, UploadedFile
+from ragcache.errors import NoDocuments, RagCacheError
+
+_log = logging.getLogger(__name__)
+
+
+def ingest_later(queue: EngineQueue, tenant: Tenant, member: Member) -> None:
+    """Have a file ingested in the background; its member of the store says when that is done.
+
+    Raises
+    ------
+    QueueFull
+        If too many files wait.
+    """
+    queue.submit(partial(_ingest, tenant, member), background=True)
+
+
+def resume(queue: EngineQueue, tenant: Tenant) -> None:
+    """Ingest what an earlier server was stopped before."""
+    for member in tenant.uploads.members():
+        if member.status == "in_progress":
+            ingest_later(queue, tenant, member)
+
+
+async def forget_unused(
+    queue: EngineQueue, tenant: Tenant, files: Sequence[UploadedFile], *, delete: bool = False
+) -> None:
+    """Take files out of the index that are in no store any more; `delete` takes them out of all, and deletes them."""
+    async for _ in queue.submit(partial(_forget, tenant, files, delete)):
+        pass
+
+
+def _ingest(tenant: Tenant, member: Member, job: Job[Any]) -> Iterator[Any]:
+    """Make a file's chunks and their KV; what goes wrong is noted, and what was broken off is begun anew later."""
+    file = tenant.uploads.file(member.file)
+    if file is None or not _is_wanted(tenant, file):
+        return
+    try:
+        tenant.rag.ingest([tenant.uploads.path(file)], ignore_files=False, progress=lambda *_: job.check())
+    except NobodyWaits:
+        raise
+    except RagCacheError as error:
+        tenant.uploads.note(member, hide_folders(str(error)))
+    except Exception:
+        _log.exception("%s could not be ingested", file.id)
+        tenant.uploads.note(member, "the server failed; its log says why")
+    else:
+        tenant.uploads.note(member)
+    yield from ()
+
+
+def _forget(tenant: Tenant, files: Sequence[UploadedFile], delete: bool, job: Job[Any]) -> Iterator[Any]:
+    for file in files:
+        if not delete and _is_wanted(tenant, file):
+            continue
+        with suppress(NoDocuments):  # it was never ingested
+            tenant.rag.forget(tenant.uploads.path(file))
+        if delete:
+            tenant.uploads.remove_file(file)
+    yield from ()
+
+
+def _is_wanted(tenant: Tenant, file: UploadedFile) -> bool:
+    return any(member.file == file.id for member in tenant.uploads.members())

@@ -1,0 +1,73 @@
+"""What the routes have in common: tenants, the engine's queue, settings, and the names of the models."""
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, cast
+
+from fastapi import Depends, Request
+
+from openai_ragcache.api_errors import ApiError
+from openai_ragcache.engine_queue import EngineQueue
+from openai_ragcache.metrics import Metrics
+from openai_ragcache.settings import ServerSettings
+from openai_ragcache.tenants import Tenant, Tenants
+
+
+@dataclass(frozen=True, eq=False)
+class Server:
+    """A server that runs.
+
+    Attributes
+    ----------
+    settings : ServerSettings
+        What it was started with.
+    tenants : Tenants
+        Who may ask.
+    queue : EngineQueue
+        Work for the engine.
+    metrics : Metrics
+        What is counted.
+    began : int
+        Seconds since 1970.
+    """
+
+    settings: ServerSettings
+    tenants: Tenants
+    queue: EngineQueue
+    metrics: Metrics
+    began: int = field(default_factory=lambda: int(time.time()))
+
+    @property
+    def model(self) -> str:
+        """What clients call the model: a name that was given, the hub's, or its folder's."""
+        name = self.settings.model or self.tenants.all[0].rag.reader.name
+        return Path(name).name if Path(name).is_absolute() else name
+
+    def check_model(self, name: str) -> None:
+        """Refuse any other model's name.
+
+        Raises
+        ------
+        ApiError
+            404, with the name of the one there is.
+        """
+        if name != self.model:
+            raise ApiError(
+                f"there is no model {name[:80]!a} here; this server has {self.model!r}",
+                404,
+                param="model",
+                code="model_not_found",
+            )
+
+
+def _server(request: Request) -> Server:
+    return cast(Server, request.app.state.server)
+
+
+def _tenant(request: Request) -> Tenant:
+    return cast(Tenant, request.state.tenant)
+
+
+ServerOf = Annotated[Server, Depends(_server)]
+TenantOf = Annotated[Tenant, Depends(_tenant)]

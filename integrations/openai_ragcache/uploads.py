@@ -1,0 +1,199 @@
+"""What a tenant uploaded: files, and the vector stores that they are in; kept in the folder of the index."""
+
+import json
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from shutil import rmtree
+from typing import Any, Literal
+
+from openai_ragcache.names import new_id
+
+Status = Literal["in_progress", "completed", "failed"]
+
+_SCHEMA = """
+    CREATE TABLE IF NOT EXISTS files (
+        id TEXT PRIMARY KEY, name TEXT NOT NULL, bytes INTEGER NOT NULL, purpose TEXT NOT NULL, created INTEGER NOT NULL
+    );
+    CREATE TABLE IF NOT EXISTS stores (
+        id TEXT PRIMARY KEY, name TEXT NOT NULL, metadata TEXT NOT NULL, created INTEGER NOT NULL
+    );
+    CREATE TABLE IF NOT EXISTS members (
+        store TEXT NOT NULL REFERENCES stores (id) ON DELETE CASCADE,
+        file TEXT NOT NULL REFERENCES files (id) ON DELETE CASCADE,
+        status TEXT NOT NULL, error TEXT NOT NULL, attributes TEXT NOT NULL, created INTEGER NOT NULL,
+        PRIMARY KEY (store, file)
+    );"""
+
+
+@dataclass(frozen=True)
+class UploadedFile:
+    """A file, as it was sent; `created` is seconds since 1970."""
+
+    id: str
+    name: str
+    bytes: int
+    purpose: str
+    created: int
+
+
+@dataclass(frozen=True)
+class VectorStore:
+    """A set of files that are searched together."""
+
+    id: str
+    name: str
+    metadata: dict[str, Any]
+    created: int
+
+
+@dataclass(frozen=True)
+class Member:
+    """A file in a store: whether its chunks are there yet, and if not, why."""
+
+    store: str
+    file: str
+    status: Status
+    error: str
+    attributes: dict[str, Any] = field(default_factory=dict)
+    created: int = 0
+
+
+class Uploads:
+    """A tenant's files and vector stores; threads may share it.
+
+    Parameters
+    ----------
+    folder : Path
+        Made at the first upload, for its owner only.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._opened: sqlite3.Connection | None = None
+
+    def close(self) -> None:
+        """Close the table of files."""
+        with self._lock:
+            if self._opened is not None:
+                self._opened.close()
+                self._opened = None
+
+    # -- files
+
+    def add_file(self, name: str, data: bytes, purpose: str) -> UploadedFile:
+        """Keep a file under an id of its own; its name must be one, without folders."""
+        file = UploadedFile(new_id("file"), name, len(data), purpose, int(time.time()))
+        self._write("INSERT INTO files VALUES (?, ?, ?, ?, ?)", file.id, name, file.bytes, purpose, file.created)
+        path = self.path(file)
+        path.parent.mkdir(mode=0o700)
+        with open(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "wb") as out:
+            out.write(data)
+        return file
+
+    def path(self, file: UploadedFile) -> Path:
+        """Where a file lies: its document's source in the index."""
+        return self._folder.absolute() / file.id / file.name
+
+    def files(self) -> list[UploadedFile]:
+        """All files, oldest first."""
+        return [UploadedFile(*row) for row in self._rows("SELECT * FROM files ORDER BY created, rowid")]
+
+    def file(self, id: str) -> UploadedFile | None:
+        """One of them."""
+        return next((UploadedFile(*row) for row in self._rows("SELECT * FROM files WHERE id = ?", id)), None)
+
+    def remove_file(self, file: UploadedFile) -> None:
+        """Forget a file, in every store."""
+        self._write("DELETE FROM files WHERE id = ?", file.id)
+        rmtree(self.path(file).parent, ignore_errors=True)
+
+    # -- stores
+
+    def add_store(self, name: str, metadata: Mapping[str, Any]) -> VectorStore:
+        """Make a store without files."""
+        store = VectorStore(new_id("vs"), name, dict(metadata), int(time.time()))
+        self._write("INSERT INTO stores VALUES (?, ?, ?, ?)", store.id, name, json.dumps(metadata), store.created)
+        return store
+
+    def change_store(self, store: VectorStore, name: str, metadata: Mapping[str, Any]) -> None:
+        """Give a store another name, and say other things of it."""
+        sql = "UPDATE stores SET name = ?, metadata = ? WHERE id = ?"
+        self._write(sql, name, json.dumps(metadata), store.id)
+
+    def stores(self) -> list[VectorStore]:
+        """All stores, oldest first."""
+        return [_store(*row) for row in self._rows("SELECT * FROM stores ORDER BY created, rowid")]
+
+    def store(self, id: str) -> VectorStore | None:
+        """One of them."""
+        return next((_store(*row) for row in self._rows("SELECT * FROM stores WHERE id = ?", id)), None)
+
+    def remove_store(self, store: VectorStore) -> None:
+        """Forget a store; its files stay."""
+        self._write("DELETE FROM stores WHERE id = ?", store.id)
+
+    # -- files of stores
+
+    def add_member(self, store: VectorStore, file: UploadedFile, attributes: Mapping[str, Any]) -> Member:
+        """Put a file into a store, or into it anew; its chunks are to be made."""
+        created = int(time.time())
+        sql = "INSERT OR REPLACE INTO members VALUES (?, ?, 'in_progress', '', ?, ?)"
+        self._write(sql, store.id, file.id, json.dumps(attributes), created)
+        return Member(store.id, file.id, "in_progress", "", dict(attributes), created)
+
+    def note(self, member: Member, error: str = "") -> None:
+        """Note that a file's chunks are in its store, or why not."""
+        sql = "UPDATE members SET status = ?, error = ? WHERE store = ? AND file = ?"
+        self._write(sql, "failed" if error else "completed", error, member.store, member.file)
+
+    def members(self, store: VectorStore | None = None) -> list[Member]:
+        """The files of a store, or of all, oldest first."""
+        where, values = ("WHERE store = ?", (store.id,)) if store else ("", ())
+        return [_member(*row) for row in self._rows(f"SELECT * FROM members {where} ORDER BY created, rowid", *values)]
+
+    def member(self, store: VectorStore, file: str) -> Member | None:
+        """A file of a store."""
+        rows = self._rows("SELECT * FROM members WHERE store = ? AND file = ?", store.id, file)
+        return next((_member(*row) for row in rows), None)
+
+    def remove_member(self, member: Member) -> None:
+        """Take a file out of a store."""
+        self._write("DELETE FROM members WHERE store = ? AND file = ?", member.store, member.file)
+
+    def sources(self, store: VectorStore) -> dict[str, UploadedFile]:
+        """The documents that a store has in the index, by their sources there."""
+        done = {member.file for member in self.members(store) if member.status == "completed"}
+        return {str(self.path(file)): file for file in self.files() if file.id in done}
+
+    def _rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        with self._lock:
+            if self._opened is None and not (self._folder / "uploads.sqlite").exists():
+                return []
+            return list(self._connection().execute(sql, values))
+
+    def _write(self, sql: str, *values: object) -> None:
+        with self._lock, self._connection() as connection:
+            connection.execute(sql, values)
+
+    def _connection(self) -> sqlite3.Connection:
+        if self._opened is None:
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            self._opened = sqlite3.connect(self._folder / "uploads.sqlite", check_same_thread=False)
+            self._opened.execute("PRAGMA foreign_keys = ON")
+            self._opened.execute("PRAGMA secure_delete = ON")
+            self._opened.executescript(_SCHEMA)
+        return self._opened
+
+
+def _store(id: str, name: str, metadata: str, created: int) -> VectorStore:
+    return VectorStore(id, name, json.loads(metadata), created)
+
+
+def _member(store: str, file: str, status: Status, error: str, attributes: str, created: int) -> Member:
+    return Member(store, file, status, error, json.loads(attributes), created)

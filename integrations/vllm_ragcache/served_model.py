@@ -1,0 +1,138 @@
+"""Whether the model that vLLM serves is the one that made an index's KV."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragcache.errors import IndexFormat, IndexMismatch, UnsupportedModel, ingest
+from ragcache.index.binding import MADE_BY
+from ragcache.model.fingerprint import digest_tokenizer
+from ragcache.model.rope import RopeLayout
+from ragcache.model.weight_files import weights_of_files
+from ragcache.store import Catalog
+
+if TYPE_CHECKING:
+    from vllm.config import ModelConfig, VllmConfig
+    from vllm.v1.kv_cache_interface import KVCacheConfig
+
+# Entries of a configuration that say how a model is written down or generates, and that libraries fill in differently.
+_UNIMPORTANT = frozenset(
+    "architectures dtype torch_dtype transformers_version _name_or_path name_or_path attn_implementation "
+    "_attn_implementation use_cache output_attentions output_hidden_states return_dict bos_token_id eos_token_id "
+    "pad_token_id id2label label2id".split()
+)
+
+
+def read_layouts(catalog: Catalog, path: Path) -> list[RopeLayout]:
+    """How each layer of the index's model rotates its keys.
+
+    Raises
+    ------
+    IndexFormat
+        If an older version made the index, which did not write that down.
+    """
+    return [
+        RopeLayout(one["pairing"], tuple(one["inv_freq"]), one["offset"]) for one in _made_by(catalog, path)["rope"]
+    ]
+
+
+def check_served_model(catalog: Catalog, path: Path, config: "VllmConfig") -> None:
+    """Refuse to serve an index's KV to another model than the one that made it.
+
+    Compared are weights (as files), tokenizer with its chat template, dtype, and the configuration, with rope and its
+    scaling; and nothing may be quantised on the way.
+
+    Raises
+    ------
+    IndexMismatch
+        The message names what differs, as the index has it and as it is served.
+    IndexFormat
+        If an older version made the index.
+    """
+    made_by, served, name = _made_by(catalog, path), describe_served(config.model_config), config.model_config.model
+    differences = [
+        f"{part} {_short(made_by[part])} in the index and {_short(served[part])} served"
+        for part in ("weights", "tokenizer", "dtype")
+        if made_by[part] != served[part]
+    ]
+    differences += _different_entries(made_by["config"], served["config"])
+    differences += [f"{what} {value!r} served, and none in the index" for what, value in _lossy(config)]
+    if differences:
+        raise IndexMismatch(
+            f"the index {path} was made by {catalog.setting('model')}, and vLLM serves {name}, which is another model: "
+            f"{'; '.join(differences)}. Serve the model that made it, or ingest into another --index with this one"
+        )
+
+
+def check_layers(kv_cache_config: "KVCacheConfig") -> None:
+    """Refuse a model of which vLLM keeps more than one kind of KV, or not all of it.
+
+    Raises
+    ------
+    UnsupportedModel
+        The message names the kinds.
+    """
+    kinds = [type(group.kv_cache_spec).__name__ for group in kv_cache_config.kv_cache_groups]
+    if kinds != ["FullAttentionSpec"]:
+        raise UnsupportedModel(
+            f"vLLM keeps the model's KV as {' and '.join(kinds) or 'none'}, and only full attention's is loaded",
+            "Serve the model without --kv-transfer-config, or answer by `ragcache ask`",
+        )
+
+
+def describe_served(model: "ModelConfig") -> dict[str, Any]:
+    """What `ragcache.model.fingerprint.describe_model` says of a model, of one that vLLM loads."""
+    from transformers import AutoTokenizer
+
+    folder = Path(model.model)
+    commit = getattr(model.hf_config, "_commit_hash", None)
+    tokenizer = AutoTokenizer.from_pretrained(model.tokenizer, revision=model.tokenizer_revision)
+    return {
+        "weights": weights_of_files(folder) if folder.is_dir() else commit,
+        "tokenizer": digest_tokenizer(tokenizer),
+        "dtype": str(model.dtype),
+        "config": model.hf_config.to_dict(),
+    }
+
+
+def _made_by(catalog: Catalog, path: Path) -> dict[str, Any]:
+    made_by: dict[str, Any] | None = catalog.setting(MADE_BY)
+    if made_by is None:
+        raise IndexFormat(
+            f"the index {path} does not say what its model is made of, for an older version made it; run "
+            f"`{ingest(path)}` once"
+        )
+    return made_by
+
+
+def _different_entries(ours: Mapping[str, Any], served: Mapping[str, Any]) -> list[str]:
+    """Entries that both configurations have, with different values."""
+    shared = sorted((set(ours) & set(served)) - _UNIMPORTANT)
+    return [
+        f"{name}={ours[name]!r} in the index and {served[name]!r} served"
+        for name in shared
+        if _plain(ours[name]) != _plain(served[name])
+    ]
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON would bring it back."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def _lossy(config: "VllmConfig") -> list[tuple[str, object]]:
+    """What vLLM is told to do to weights or KV that the index's model was not."""
+    load, cache = config.load_config.load_format, config.cache_config.cache_dtype
+    found = {
+        "quantization": config.model_config.quantization,
+        "load_format": load if str(load) == "dummy" else None,
+        "kv_cache_dtype": None if cache in ("auto", str(config.model_config.dtype).removeprefix("torch.")) else cache,
+        "hf_overrides": config.model_config.hf_overrides or None,
+    }
+    return [(name, value) for name, value in found.items() if value is not None]
+
+
+def _short(value: object) -> str:
+    return str(value)[:24]

@@ -1,0 +1,106 @@
+"""What a request asks of ragcache, and what vLLM cannot do of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ragcache.encode import Encoder, PromptEncoder
+from ragcache.errors import InvalidArgument
+from ragcache.layout import Retrieved
+from ragcache.method import Method
+from ragcache.methods import find_method
+from ragcache.model.tuning import Tuning
+from ragcache.schedule import Flat
+
+FIELD = "ragcache"  # of a request's kv_transfer_params, and of those that come back
+_FIELDS = ("method", "recompute")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How a request is to be answered.
+
+    Attributes
+    ----------
+    method : str
+        Row of the table.
+    encoder : Encoder
+        Whose KV is loaded.
+    recompute : float
+        Share of the chunks' tokens to recompute.
+    """
+
+    method: str
+    encoder: Encoder
+    recompute: float
+
+
+def parse_wanted(params: Mapping[str, Any] | None, default: str, tuning: Tuning | None = None) -> Wanted | None:
+    """Read a request's `kv_transfer_params`.
+
+    Parameters
+    ----------
+    params : mapping or None
+        `{"ragcache": {"method": NAME, "recompute": SHARE}}`, either of them or both; the name alone in place of the
+        inner mapping; False for full prefill.
+    default : str
+        Name of the method where none is asked for.
+    tuning : Tuning or None
+        How the served model was tuned to read chunks, if it was.
+
+    Returns
+    -------
+    Wanted or None
+        None for full prefill.
+
+    Raises
+    ------
+    InvalidArgument
+        If there is no such method, or vLLM cannot run it; the message says why.
+    """
+    asked = (params or {}).get(FIELD, {})
+    if asked is False or asked is None:
+        return None
+    if isinstance(asked, str):
+        asked = {"method": asked}
+    if not isinstance(asked, Mapping) or not set(asked) <= set(_FIELDS):
+        raise InvalidArgument(
+            f"kv_transfer_params has {FIELD}={asked!r}; give a method's name, an object with {' and '.join(_FIELDS)}, "
+            "or false for full prefill"
+        )
+    row = find_method(asked.get("method", default))
+    if row.encode is None:
+        return None
+    check_method(row, tuning)
+    share = asked.get("recompute")
+    if share is not None and not isinstance(share, int | float):
+        raise InvalidArgument(f"recompute is {share!r}; it is a share between 0 and 1")
+    budget = row.budget(share)
+    if budget > 0:
+        raise InvalidArgument(
+            f"method {row.name!r} is to recompute {budget:.0%} of the tokens, and on vLLM chunks are only loaded; ask "
+            f'with {{"{FIELD}": {{"method": "{row.name}", "recompute": 0}}}}, or `ragcache ask --method {row.name}`'
+        )
+    return Wanted(row.name, row.encode, budget)
+
+
+def check_method(row: Method, tuning: Tuning | None) -> None:
+    """Refuse a row that changes more than which KV is loaded.
+
+    Raises
+    ------
+    InvalidArgument
+        The message names the axis.
+    """
+    row.check_tuning(tuning, "the served model")
+    if isinstance(row.encode, PromptEncoder) or (row.encode is not None and row.encode.exact_only):
+        why = "takes KV from earlier prompts, as vLLM's own prefix cache does: leave it to that"
+    elif row.attend is not None:
+        why = f"changes attention ({row.attend!r}), and vLLM's kernels are its own"
+    elif row.layout != Retrieved():
+        why = f"arranges chunks anew ({row.layout!r}), and a prompt that arrives is answered as it stands"
+    elif row.schedule != Flat():
+        why = f"recomputes layer by layer ({row.schedule!r}), and vLLM runs a token through all of them"
+    else:
+        return
+    raise InvalidArgument(f"method {row.name!r} cannot run on vLLM: it {why}; take auto, naive or full")

@@ -1,0 +1,227 @@
+"""vLLM answers from an index's KV as our own engine does, and what it did not compute never passes for computed."""
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import torch
+
+from ragcache.engine.engine import Engine
+from ragcache.errors import IndexMismatch, UnusableIndex
+from ragcache.index.index import Index
+from ragcache.methods import METHODS
+from ragcache.model.decode import Sampling
+
+pytestmark = pytest.mark.vllm
+QUESTION = "Who leads the Tide project?"
+TOKENS = 12
+Chosen = Callable[..., list[Any]]
+
+
+def generate(llm: Any, *prompts: Sequence[int], tokens: int = 1, **asked: Any) -> list[Any]:
+    from vllm import SamplingParams
+
+    extra = {"kv_transfer_params": asked} if asked else None
+    params = SamplingParams(temperature=0, max_tokens=tokens, logprobs=-1 if tokens == 1 else None, extra_args=extra)
+    return llm.generate([{"prompt_token_ids": list(ids)} for ids in prompts], params, use_tqdm=False)
+
+
+def logprobs(output: Any) -> torch.Tensor:
+    seen = output.outputs[0].logprobs[0]
+    return torch.tensor([seen[token].logprob for token in range(len(seen))])
+
+
+def expected(engine: Engine, chunks: Sequence[Any], method: str) -> tuple[list[int], torch.Tensor]:
+    prefilled = engine.prefill(QUESTION, chunks, method=method)
+    return list(prefilled.prompt.token_ids), torch.log_softmax(prefilled.logits.float(), -1)
+
+
+def report(output: Any) -> dict[str, Any]:
+    return output.kv_transfer_params["ragcache"]
+
+
+def distance(output: Any, wanted: torch.Tensor) -> float:
+    found = logprobs(output)
+    return float((found - wanted[: len(found)]).abs().max())
+
+
+@pytest.fixture
+def file_of(index: Index) -> Callable[[Any, str], Any]:
+    def find(chunk: Any, method: str) -> Any:
+        [row] = index.catalog.encodings(chunk.id, METHODS[method].encode.recipe)
+        return index.store.path_of(row.key)
+
+    return find
+
+
+@pytest.mark.parametrize("method", ["naive", "auto"])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_first_token_and_greedy_text_are_those_of_our_engine(
+    llm: Any, engine: Engine, chunks: Chosen, method: str, seed: int
+) -> None:
+    chosen = chunks(seed, 6)
+    ids, wanted = expected(engine, chosen, method)
+    [first] = generate(llm, ids, ragcache=method)
+    asked = sum(len(segment) for segment in engine.index.template.question(QUESTION))
+    assert report(first)["loaded_tokens"] == len(ids) - asked
+    assert (report(first)["chunks"], report(first)["misses"]) == (6, [])
+    assert distance(first, wanted) < 1e-4
+    [text] = generate(llm, ids, tokens=TOKENS, ragcache=method)
+    ours = engine.answer(QUESTION, chosen, method=method, sampling=Sampling(max_new_tokens=TOKENS))
+    assert text.outputs[0].text.strip() == ours.text.strip()
+
+
+def test_reuse_is_not_full_prefill_or_these_tests_could_not_fail(llm: Any, engine: Engine, chunks: Chosen) -> None:
+    ids, naive = expected(engine, chunks(3, 6), "naive")
+    full = expected(engine, chunks(3, 6), "full")[1]
+    assert float((naive - full).abs().max()) > 0.01
+    [off] = generate(llm, ids, ragcache=False)
+    assert distance(off, full) < 1e-4
+    assert off.kv_transfer_params is None
+
+
+def test_an_exact_request_never_meets_composed_kv(llm: Any, engine: Engine, chunks: Chosen) -> None:
+    chosen = chunks(11, 6)
+    ids, naive = expected(engine, chosen, "naive")
+    full = expected(engine, chosen, "full")[1]
+    assert distance(generate(llm, ids, ragcache="naive")[0], naive) < 1e-4
+    [exact] = generate(llm, ids, ragcache=False)
+    assert exact.num_cached_tokens == 0
+    assert distance(exact, full) < 1e-4
+    [again] = generate(llm, ids, ragcache=False)
+    assert again.num_cached_tokens > 0  # its own blocks
+    assert distance(again, full) < 1e-4
+    assert distance(generate(llm, ids, ragcache="naive")[0], naive) < 1e-4  # nor composed ones exact KV
+
+
+def test_equal_compositions_share_vllms_blocks_and_other_methods_do_not(
+    llm: Any, engine: Engine, chunks: Chosen
+) -> None:
+    ids, naive = expected(engine, chunks(12, 6), "naive")
+    auto = expected(engine, chunks(12, 6), "auto")[1]
+    generate(llm, ids, ragcache="naive")
+    [again] = generate(llm, ids, ragcache="naive")
+    assert report(again)["loaded_tokens"] < 32  # the rest stands in vLLM's own blocks
+    assert distance(again, naive) < 1e-4
+    [other] = generate(llm, ids, ragcache="auto")
+    assert report(other)["loaded_tokens"] > 32
+    assert distance(other, auto) < 1e-4
+
+
+def test_mixed_requests_leave_every_exact_answer_exact(llm: Any, engine: Engine, chunks: Chosen) -> None:
+    rng, wanted = random.Random(5), dict[tuple[int, str], Any]()
+    asked = [(seed, method) for seed in range(20, 28) for method in ("naive", "auto", "full")] * 2
+    rng.shuffle(asked)
+    for seed, method in set(asked):
+        wanted[seed, method] = expected(engine, chunks(seed, 5), method)
+    from vllm import SamplingParams
+
+    prompts = [{"prompt_token_ids": wanted[one][0]} for one in asked]
+    params = [
+        SamplingParams(
+            temperature=0, max_tokens=1, logprobs=-1, extra_args={"kv_transfer_params": {"ragcache": method}}
+        )
+        for _, method in asked
+    ]
+    outputs = llm.generate(prompts, params, use_tqdm=False)
+    far = [one for one, output in zip(asked, outputs, strict=True) if distance(output, wanted[one][1]) > 1e-4]
+    assert far == []
+
+
+def test_a_chunk_changed_in_the_middle_ends_the_load_and_the_rest_is_computed(
+    llm: Any, engine: Engine, chunks: Chosen
+) -> None:
+    chosen = chunks(13, 6)
+    ids, _ = expected(engine, chosen, "naive")
+    start = len(engine.index.prefix_segment) + sum(len(chunk.segment) for chunk in chosen[:3])
+    ids[start + 5] += 1
+    [output] = generate(llm, ids, ragcache="naive")
+    assert (report(output)["loaded_tokens"], report(output)["chunks"]) == (start, 3)
+    assert [miss["chunk"] for miss in report(output)["misses"]] == [chunk.id for chunk in chosen[4:]]
+
+
+@pytest.mark.parametrize("harm", ["flipped", "truncated", "gone after the look-up"])
+def test_a_damaged_kv_is_computed_instead_and_said(
+    llm: Any, engine: Engine, chunks: Chosen, file_of: Any, harm: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = chunks(40 + len(harm), 5)
+    ids, _ = expected(engine, chosen, "naive")
+    full = expected(engine, chosen, "full")[1]
+    file = file_of(chosen[2], "naive")
+    content = file.read_bytes()
+    try:
+        if harm == "flipped":
+            file.write_bytes(content[:-50] + bytes([content[-50] ^ 1]) + content[-49:])
+        elif harm == "truncated":
+            file.write_bytes(content[:-100])
+        else:
+            from vllm_ragcache.served_index import ServedIndex
+
+            file.unlink()
+            monkeypatch.setattr(ServedIndex, "_refusal", lambda self, key: "")
+        [output] = generate(llm, ids, ragcache="naive")
+        assert distance(output, full) < 1e-4
+        assert report(output)["loaded_tokens"] == 0
+        assert "unusable" in report(output)["misses"][-1]["reason"]
+        monkeypatch.undo()
+        [later] = generate(llm, [*ids[:-1], 5], ragcache="naive")
+        assert report(later)["chunks"] == 2  # the damaged one is known, and those in front of it serve
+    finally:
+        file.unlink(missing_ok=True)
+        file.write_bytes(content)
+
+
+def test_what_is_ingested_beside_it_is_found(llm: Any, engine: Engine, chunks: Chosen) -> None:
+    text = "The lighthouse of Vell was built by Jon Arkwright in the year 1871, on the northern pier."
+    engine.index.put("vell.md", "", [(text, 0, len(text))], {})
+    list(engine.index.encode(METHODS["naive"].encode))
+    chosen = [*chunks(15, 2), engine.chunk(text)]
+    ids, naive = expected(engine, chosen, "naive")
+    [output] = generate(llm, ids, ragcache="naive")
+    assert (report(output)["chunks"], distance(output, naive) < 1e-4) == (3, True)
+    engine.index.remove("vell.md")
+    [output] = generate(llm, ids, ragcache="naive")
+    assert report(output)["chunks"] == 2
+
+
+def test_what_vllm_cannot_run_is_full_prefill_and_said(llm: Any, engine: Engine, chunks: Chosen) -> None:
+    ids, full = expected(engine, chunks(16), "full")
+    for asked in ({"method": "epic"}, {"method": "ape"}, "nothing"):
+        [output] = generate(llm, ids, ragcache=asked)
+        assert report(output)["method"] == "full"
+        assert (asked if isinstance(asked, str) else asked["method"]) in report(output)["refused"]
+        assert distance(output, full) < 1e-4
+
+
+def test_an_index_that_cannot_be_read_costs_the_load_and_not_the_server(
+    llm: Any, engine: Engine, chunks: Chosen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from vllm_ragcache.served_index import ServedIndex
+
+    def locked(*given: Any) -> None:
+        raise UnusableIndex("the catalogue cannot be opened now")
+
+    ids, full = expected(engine, chunks(17), "full")
+    monkeypatch.setattr(ServedIndex, "compose", locked)
+    [output] = generate(llm, ids, ragcache="naive")
+    assert "cannot be opened now" in report(output)["refused"]
+    assert distance(output, full) < 1e-4
+
+
+def test_another_model_than_the_indexs_does_not_start(index: Index, tmp_path: Any) -> None:
+    from vllm.engine.arg_utils import EngineArgs
+    from vllm_ragcache.launch import connector_config
+    from vllm_ragcache.served_model import check_served_model
+
+    from ragcache import bundled
+
+    transfer = connector_config(index.path)
+    same = EngineArgs(str(bundled.reader_path()), dtype="float32", kv_transfer_config=transfer).create_engine_config()
+    check_served_model(index.catalog, index.path, same)
+    other = EngineArgs(str(bundled.sibling_path()), dtype="float32", kv_transfer_config=transfer)
+    with pytest.raises(IndexMismatch, match="weights"):
+        check_served_model(index.catalog, index.path, other.create_engine_config())
+    half = EngineArgs(str(bundled.reader_path()), dtype="bfloat16", kv_transfer_config=transfer)
+    with pytest.raises(IndexMismatch, match=r"torch\.float32 in the index and torch\.bfloat16 served"):
+        check_served_model(index.catalog, index.path, half.create_engine_config())
