@@ -170,4 +170,4 @@ def _draw_misled(panel: Any, default: Spot, row: Mapping[str, Any]) -> None:
     x, y = 100 * default.time, 100 * row["adjusted"]
     panel.plot(x, y, "o", ms=9, color=OURS, mfc="white", mew=2, zorder=3)
     text = f"the default where the document misleads: {y:.0f} % kept"
-    panel.annotate(text, (x, y), (9, 0), textcoords="offset points", va="center", fontsize=10, color=OURS)
+    panel.annotate(text, (x, y), (9, 6), textcoords="offset points", va="bottom", fontsize=10, color=OURS)
