@@ -44,7 +44,7 @@ def parse_wanted(params: Mapping[str, Any] | None, default: str, tuning: Tuning 
         `{"ragcache": {"method": NAME, "recompute": SHARE}}`, either of them or both; the name alone in place of the
         inner mapping; False for full prefill.
     default : str
-        Name of the method where none is asked for.
+        Name of the method where none is asked for; it recomputes nothing unless a share is.
     tuning : Tuning or None
         How the served model was tuned to read chunks, if it was.
 
@@ -68,11 +68,12 @@ def parse_wanted(params: Mapping[str, Any] | None, default: str, tuning: Tuning 
             f"kv_transfer_params has {FIELD}={asked!r}; give a method's name, an object with {' and '.join(_FIELDS)}, "
             "or false for full prefill"
         )
-    row = find_method(asked.get("method", default))
+    name = asked.get("method", default)
+    row = find_method(name)
     if row.encode is None:
         return None
     check_method(row, tuning)
-    share = asked.get("recompute")
+    share = asked.get("recompute", 0.0 if name == default else None)
     if share is not None and not isinstance(share, int | float):
         raise InvalidArgument(f"recompute is {share!r}; it is a share between 0 and 1")
     budget = row.budget(share)

@@ -359,6 +359,8 @@ def test_what_is_served_is_described_as_the_reader_describes_itself(index: Index
 
 def test_a_request_names_a_method_or_takes_the_default() -> None:
     assert parse_wanted(None, "auto").method == "auto"
+    assert METHODS["auto"].recompute > 0, "the default recomputes, where it can"
+    assert parse_wanted(None, "auto").recompute == parse_wanted({"ragcache": "auto"}, "auto").recompute == 0
     assert parse_wanted({"ragcache": "naive"}, "auto").method == "naive"
     assert parse_wanted({"ragcache": {"method": "epic", "recompute": 0}}, "auto").encoder == METHODS["epic"].encode
     assert parse_wanted({"ragcache": {"method": "fusionrag", "recompute": 0.0}}, "auto").encoder.recipe.startswith(
