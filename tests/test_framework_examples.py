@@ -194,7 +194,8 @@ def test_an_adopted_collection_answers_from_the_cache(tmp_path: Path, opened: li
     said = example("adopt_chroma").main(str(tmp_path))
     assert said.text == "Julie Norxa"
     assert [chunk["cache"] for chunk in said.response_metadata["ragcache"]["chunks"]] == ["hit"] * K
-    assert said.usage_metadata["input_token_details"]["recomputed"] == 0
+    details = said.usage_metadata["input_token_details"]
+    assert 0 < details["recomputed"] < 0.1 * details["cache_read"], "the default's small share"
 
 
 # -- the pages

@@ -34,7 +34,7 @@ from ragcache.index.chunks import Chunk
 
 CANDIDATES, _STRANGERS = 10, 4
 BOARD = frozenset({"board"})
-SYSTEMS = (("naive", None), ("auto", 0.0), ("auto", 0.15))
+SYSTEMS = (("naive", None), ("auto", 0.0), ("auto", 0.05), ("auto", 0.15))
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,9 @@ def parse_wanted(params: Mapping[str, Any] | None, default: str, tuning: Tuning 
     if row.encode is None:
         return None
     check_method(row, tuning)
-    share = asked.get("recompute", 0.0 if name == default else None)
+    share = asked.get("recompute")
+    if share is None and name == default and row.recompute:
+        share = 0.0
     if share is not None and not isinstance(share, int | float):
         raise InvalidArgument(f"recompute is {share!r}; it is a share between 0 and 1")
     budget = row.budget(share)

@@ -242,6 +242,8 @@ class Vectors:
         """Write all vectors anew, so that nothing of those that were removed is left in Chroma's files.
 
         Killed halfway it leaves the vectors where they were, or none; the next ingestion makes those that are missing.
+        This belongs in a process that never held the removed ones: Chroma writes whole buffers, and may not clear what
+        they held before.
         """
         ids = self.ids()
         stored = self.embeddings(ids)

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import Result
 
 from ragcache.rag import RagCache
+from ragcache.report import make_printable
 
 Run = Callable[..., Result]
 FIELDS = set("answer question model method recompute chunks tokens charged charged_flops ms compare".split())
@@ -47,7 +48,7 @@ def test_ask_as_json_has_every_field_and_nothing_else_on_stdout(run: Run, index:
 
 def test_ask_streams_what_it_answers_in_one_piece(run: Run, index: Path) -> None:
     whole = json.loads(asked(run, index, "--json").stdout)["answer"]
-    assert asked(run, index).stdout.partition("\n\nSources")[0].strip() == whole
+    assert asked(run, index).stdout.partition("\n\nSources")[0].strip() == make_printable(whole, lines=True)
 
 
 def test_ask_passes_method_and_share_on(run: Run, index: Path) -> None:

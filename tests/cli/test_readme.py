@@ -144,7 +144,8 @@ def test_its_picture_is_described_by_the_figures_it_shows() -> None:
 def test_what_recompute_and_a_missing_heading_do_is_as_measured() -> None:
     text = " ".join(README.split())
     mended = _row("documents-reader", task="sections-misled", method="in-document", recompute=0.15)
-    assert f"and {_percent(mended, 'adjusted')} [{_percents(mended, 'adjusted_low', 'adjusted_high')}] with" in text
+    share, interval = _percent(mended, "adjusted"), _percents(mended, "adjusted_low", "adjusted_high")
+    assert f"answers, {share} [{interval}] with" in text
     believed = _row("documents-reader", task="sections-misled", method="in-document", recompute=0.0)
     assert f"and {_percent(believed, 'adjusted')} with `--recompute 0`" in text
     full = _row("documents-reader", task="sections-bare", method="full")
