@@ -33,8 +33,8 @@ def logprobs(output: Any) -> torch.Tensor:
 
 
 def _share(method: str) -> float | None:
-    """Nothing is recomputed inside vLLM; full prefill has no share."""
-    return None if method == "full" else 0.0
+    """Nothing is recomputed inside vLLM; a row with a fixed cost takes no share."""
+    return 0.0 if METHODS[method].recompute else None
 
 
 def expected(engine: Engine, chunks: Sequence[Any], method: str) -> tuple[list[int], torch.Tensor]:
