@@ -113,12 +113,11 @@ def draw_hero(file: Path, folder: Path) -> None:
     figure.savefig(file, dpi=130)
 
 
-def time_row(folder: Path, method: str, share: float | None = None, context: int = CONTEXT) -> Mapping[str, Any]:
+def time_row(folder: Path, method: str, share: float | None = None) -> Mapping[str, Any]:
     """The row of times that a method has, at the share of the picture or at another."""
     timed, own = _TIMED_AS.get(method, (method, None))
-    wanted = share if share is not None else own
-    more = {} if wanted is None else {"recompute": wanted}
-    return _row(folder / _TIMES, "rows", timed, **more, context=context, chunk=512)
+    at = share if share is not None else own
+    return _row(folder / _TIMES, "rows", timed, context=CONTEXT, chunk=512, **({} if at is None else {"recompute": at}))
 
 
 def _spot(folder: Path, method: str) -> Spot:
