@@ -16,3 +16,6 @@ shares="--budgets 0,0.05,0.15"
 $study --compare share $shares --seed 0 $xquad/examined/xquad-examined.json --n 200 --out docs/benchmarks/share-xquad.json
 $study --compare share $shares --seed 0 $nq_open/examined/nq-open-examined.jsonl --n 200 --out docs/benchmarks/share-nq-open.json
 $study --compare share $shares --seed 31 $own --n 48 --out docs/benchmarks/share-own-tasks.json
+both() { echo "$1=docs/benchmarks/contexts-$2.jsonl:$3/layers-$2.jsonl"; }
+python bench/studies/default_choice.py "$(both XQuAD xquad docs/benchmarks)" "$(both NQ-open nq-open docs/benchmarks)" \
+    "$(both "our tasks" own-tasks runs)" --out docs/benchmarks/default-choice.json

@@ -1,5 +1,6 @@
 """Studies of readers and of the default: what is asked of whom, and under which names the answers stand in a table."""
 
+import json
 import runpy
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,14 +14,16 @@ from ragcache_bench.tasks.example import add_titles
 from ragcache.errors import InvalidArgument
 from ragcache.model.tuning import Tuning
 
-STUDIES = Path(__file__).parents[2] / "bench" / "studies"
+ROOT = Path(__file__).parents[2]
+STUDIES, DOCS = ROOT / "bench" / "studies", ROOT / "docs"
 TURBORAG = Tuning("turborag", "independent", "reordered", 0, 0, "bundled", 10)
 
 
 @pytest.fixture(scope="module")
 def studies() -> Mapping[str, Mapping[str, Any]]:
     return {
-        name: runpy.run_path(str(STUDIES / f"{name}.py")) for name in ("title_wordings", "tuned_rows", "left_contexts")
+        name: runpy.run_path(str(STUDIES / f"{name}.py"))
+        for name in ("title_wordings", "tuned_rows", "left_contexts", "default_choice")
     }
 
 
@@ -69,3 +72,32 @@ def test_lines_are_compared_on_one_axis_at_a_time(studies: Any) -> None:
         assert len({row.name for row in lines}) == len(lines)
     assert len({row.encode for row in by_layers}) == 1
     assert len({row.select for row in by_layers}) == len(by_layers)
+
+
+def test_runs_are_paired_by_the_questions_of_both(studies: Any) -> None:
+    def lines(method: str, recompute: float | None, right: dict[str, float]) -> list[str]:
+        named = {"method": method, "recompute": recompute, "task": "t"}
+        return [json.dumps({**named, "id": one, "sub_em": value}) for one, value in right.items()]
+
+    study = studies["default_choice"]
+    as_is = [
+        *lines(study["AS_IS"], None, {"1": 0.0, "2": 1.0, "3": 1.0}),
+        *lines("full", None, {"1": 1.0, "2": 1.0, "3": 0.0}), *lines("naive", None, {"1": 0.0, "2": 0.0, "3": 1.0}),
+    ]  # fmt: skip
+    (row,) = study["paired"]("x", as_is, lines(study["RECOMPUTED"], 0.05, {"1": 1.0, "2": 0.0, "4": 1.0}))
+    assert (row["n"], row["full"], row["naive"], row["as_is"], row["recomputed"]) == (2, 1.0, 0.0, 0.5, 0.5)
+    assert (row["came_right"], row["went_wrong"]) == (1, 1)
+
+
+def test_the_page_has_the_figures_that_the_default_was_chosen_by() -> None:
+    page = (DOCS / "compositions.md").read_text(encoding="utf-8")
+    rows = json.loads((DOCS / "benchmarks" / "default-choice.json").read_text(encoding="utf-8"))["rows"]
+    for name in dict.fromkeys(row["set"] for row in rows):
+        of = [row for row in rows if row["set"] == name]
+        figures = [of[0]["full"], of[0]["naive"], of[0]["as_is"], *(row["recomputed"] for row in of)]
+        assert " | ".join(f"{value:.3f}"[1:] for value in figures) in page, name
+    at = {share: [row for row in rows if row["recompute"] == share] for share in (0.05, 0.15)}
+    came, went, asked = (sum(row[key] for row in at[0.05]) for key in ("came_right", "went_wrong", "n"))
+    assert f"{came} of the {asked} come right that were wrong, and {went} the other way round" in " ".join(page.split())
+    came, went = (sum(row[key] for row in at[0.15]) for key in ("came_right", "went_wrong"))
+    assert f"with 15 % {came} and {went}" in " ".join(page.split())

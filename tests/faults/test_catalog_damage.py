@@ -2,30 +2,16 @@
 
 import random
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import tiny_reader
-from faults.small import Letters, write_pages
+from faults.small import Letters
 
 from ragcache import RagCache
 from ragcache.errors import IndexFormat
 from ragcache.model.reader import Reader
 from ragcache.store import Catalog
 from ragcache.store import schema as schema_module
-
-
-@pytest.fixture(scope="module")
-def reader() -> Reader:
-    return tiny_reader()
-
-
-@pytest.fixture
-def rag(tmp_path: Path, reader: Reader) -> Iterator[RagCache]:
-    with RagCache.open(tmp_path / "index", model=reader, embedder=Letters()) as rag:
-        rag.ingest(write_pages(tmp_path / "files"))
-        yield rag
 
 
 def damage(rag: RagCache, statement: str) -> None:

@@ -6,36 +6,22 @@ import shutil
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import tiny_reader
 from faults.small import Letters, write_pages
 
 from ragcache import RagCache
 from ragcache.errors import CorruptBlob
 from ragcache.model.decode import Sampling
-from ragcache.model.reader import Reader
 from ragcache.store import LocalStore, load_or_create_secret
 
 KEY = "ab" * 32
 SHORT = Sampling(max_new_tokens=2)
 QUESTION = "When was the bridge built?"
-
-
-@pytest.fixture(scope="module")
-def reader() -> Reader:
-    return tiny_reader()
-
-
-@pytest.fixture
-def rag(tmp_path: Path, reader: Reader) -> Iterator[RagCache]:
-    with RagCache.open(tmp_path / "index", model=reader, embedder=Letters()) as rag:
-        rag.ingest(write_pages(tmp_path / "files"))
-        yield rag
 
 
 def failing(real: Callable[..., Any], times: int, code: int) -> Callable[..., Any]:

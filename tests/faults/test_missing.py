@@ -1,12 +1,10 @@
 """What is gone from an index's folder is named by whoever meets it, and made again where it can be."""
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import tiny_reader
-from faults.small import Letters, write_pages
+from faults.small import Letters
 
 from ragcache import RagCache
 from ragcache.errors import IndexFormat, UnusableIndex
@@ -16,18 +14,6 @@ from ragcache.model.reader import Reader
 
 QUESTION, SHORT = "When was the bridge built?", Sampling(max_new_tokens=2)
 RECIPE = "in-document(window=2048)"
-
-
-@pytest.fixture(scope="module")
-def reader() -> Reader:
-    return tiny_reader()
-
-
-@pytest.fixture
-def rag(tmp_path: Path, reader: Reader) -> Iterator[RagCache]:
-    with RagCache.open(tmp_path / "index", model=reader, embedder=Letters()) as rag:
-        rag.ingest(write_pages(tmp_path / "files"))
-        yield rag
 
 
 @pytest.mark.parametrize("what", ["blobs", "folder"])

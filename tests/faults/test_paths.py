@@ -7,17 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import tiny_reader
 from faults.small import Letters, write_pages
 
 from ragcache import RagCache
 from ragcache.errors import UnreadableDocument
 from ragcache.model.reader import Reader
-
-
-@pytest.fixture(scope="module")
-def reader() -> Reader:
-    return tiny_reader()
 
 
 @pytest.fixture
