@@ -1,5 +1,6 @@
 """The code in docs/ runs, and its links lead somewhere."""
 
+import json
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -103,6 +104,23 @@ def test_the_page_on_documents_names_every_format_and_every_default_pattern() ->
     assert [suffix for suffix in SUPPORTED if f"`{suffix}`" not in text] == []
     assert [pattern for pattern in DEFAULT_EXCLUDES if f"`{pattern}`" not in text] == []
     assert set(re.findall(r"`(\.[a-z0-9]+)`", text)) <= {*SUPPORTED, *IGNORE_FILES, ".git", ".venv"}
+
+
+def test_what_kv_tells_of_secrets_is_what_was_measured() -> None:
+    rows = json.loads((DOCS / "benchmarks" / "planted-secrets.json").read_text())["rows"]
+    page = (DOCS / "security.md").read_text(encoding="utf-8").replace("**", "")
+    stated = re.findall(r"(\.\d\d) \[(\.\d\d), (\.\d\d)\]", page)
+    told = [row for row in rows if row["method"] != "naive" or not row["labels"]]
+    measured = [
+        tuple(row[f"{what}_picked{end}"] for end in ("", "_low", "_high"))
+        for row in told
+        for what in ("subject", "secret")
+    ]
+    assert [tuple(float(figure) for figure in one) for one in stated] == [
+        tuple(pytest.approx(figure, abs=0.0051) for figure in one) for one in measured
+    ]
+    assert page.count("| 0 of 500 |") == len(told)
+    assert not any(row["secret_said"] for row in rows)
 
 
 def test_nothing_tells_anybody_to_install_somebody_elses_package() -> None:
