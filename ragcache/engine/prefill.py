@@ -17,13 +17,10 @@ from ragcache.engine.request import Request
 from ragcache.engine.select import select_tokens
 from ragcache.index.index import Index
 from ragcache.method import Method
-from ragcache.model.decode import Step
+from ragcache.model.decode import Step, VerifyDraft
 from ragcache.model.prefill_context import PrefillContext
 from ragcache.prompt import Prompt
 from ragcache.report import CacheReport
-
-#: Takes a draft of the answer's next tokens; gives how many of them hold, and the logits behind those.
-VerifyDraft = Callable[[Sequence[int]], tuple[int, Tensor]]
 
 
 @dataclass(frozen=True, eq=False)

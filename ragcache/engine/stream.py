@@ -10,7 +10,7 @@ from ragcache.engine.answer import Answer, Source
 from ragcache.engine.prefill import Prefilled
 from ragcache.engine.request import Request
 from ragcache.model import notice
-from ragcache.model.decode import decode, pieces
+from ragcache.model.decode import decode, decode_drafts, pieces
 from ragcache.model.reader import Reader
 from ragcache.prompt import Prompt
 from ragcache.report import CacheReport
@@ -53,7 +53,11 @@ class Stream:
         reader, ready, sampling = self._reader, self._prefilled, self.sampling
         said, logits = self._verify_drafts()
         rest = replace(sampling, max_new_tokens=sampling.max_new_tokens - len(said))
-        tokens = decode(ready.step, logits, [*ready.prompt.text_ids, *said], rest, reader.stop_ids)
+        before = [*ready.prompt.text_ids, *said]
+        if ready.verify_draft is not None and sampling.verifiable and sampling.prompt_lookup_num_tokens:
+            tokens = decode_drafts(ready.verify_draft, logits, before, rest, reader.stop_ids)
+        else:
+            tokens = decode(ready.step, logits, before, rest, reader.stop_ids)
         for piece in pieces(itertools.chain(said, tokens), reader.tokenizer, sampling.stop, self._ids):
             self._text.append(piece)
             yield piece
@@ -67,7 +71,7 @@ class Stream:
         ready, sampling = self._prefilled, self.sampling
         said: tuple[int, ...] = ()
         logits = ready.logits
-        if ready.verify_draft is None or sampling.temperature or sampling.repetition_penalty != 1:
+        if ready.verify_draft is None or not sampling.verifiable:
             return said, logits
         drafts = [tuple(draft[: sampling.max_new_tokens - 1]) for draft in self._request.drafts]
         while True:

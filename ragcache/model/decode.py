@@ -10,11 +10,14 @@ from typing import Any, Self
 
 from ragcache.checks import MOST, check_count, check_number, check_stops
 from ragcache.model.lazy import Tensor, torch
+from ragcache.model.prompt_lookup import PromptLookup
 
 _COLD, _MOST = 1e-6, 1e6  # logits that are divided by less, or by more, are no numbers any more, or all alike
 
 #: Forwards one token and returns the next logits, (vocabulary,) fp32.
 Step = Callable[[int], Tensor]
+#: Takes a draft of the answer's next tokens; gives how many of them hold, and the logits behind those.
+VerifyDraft = Callable[[Sequence[int]], tuple[int, Tensor]]
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,9 @@ class Sampling:
         Makes sampling repeatable; None draws anew every time.
     stop : tuple of str
         The answer ends before the first of these strings.
+    prompt_lookup_num_tokens : int
+        Most tokens that are drafted at once from what the prompt says, and verified by a single forward; 0 is off. Only
+        where decoding is greedy, without a repetition penalty and from reused KV; see `PromptLookup`.
     """
 
     max_new_tokens: int = 128
@@ -40,6 +46,7 @@ class Sampling:
     repetition_penalty: float = 1.0
     seed: int | None = None
     stop: tuple[str, ...] = ()
+    prompt_lookup_num_tokens: int = 8
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
@@ -57,11 +64,17 @@ class Sampling:
         hint = "it must be above 0 (1 is none)"
         check_number("repetition_penalty", self.repetition_penalty, 0, _MOST, hint, above=True)
         check_stops(self.stop)
+        check_count("prompt_lookup_num_tokens", self.prompt_lookup_num_tokens, 0, "it must be 0 (off) or above")
         if self.seed is not None:
             check_count("seed", self.seed, -MOST, f"it must be from {-MOST:,} to {MOST:,}")
             check_count("seed", -self.seed, -MOST, f"it must be from {-MOST:,} to {MOST:,}")
         if self.temperature < _COLD:
             object.__setattr__(self, "temperature", 0.0)
+
+    @property
+    def verifiable(self) -> bool:
+        """Whether the next token is the likeliest one, whatever was drafted: only then can a draft be verified."""
+        return self.temperature == 0 and self.repetition_penalty == 1
 
 
 def decode(
@@ -92,6 +105,38 @@ def decode(
         yield token
         if produced < sampling.max_new_tokens:
             logits = step(token)
+
+
+def decode_drafts(
+    verify_draft: VerifyDraft, logits: Tensor, prompt: Sequence[int], sampling: Sampling, stop_ids: Collection[int]
+) -> Iterator[int]:
+    """Yield the token ids that `decode` yields greedily, from fewer forwards where the answer quotes the prompt.
+
+    Parameters
+    ----------
+    verify_draft : callable
+        Forwards a draft.
+    logits, prompt, sampling, stop_ids
+        As `decode` takes them; what is drafted is looked up in the prompt, and in the answer so far.
+    """
+    lookup = PromptLookup(prompt, sampling.prompt_lookup_num_tokens)
+    left = sampling.max_new_tokens
+    while (token := int(logits.argmax())) not in stop_ids:
+        lookup.append(token)
+        yield token
+        left -= 1
+        if not left:
+            return
+        draft = lookup.draft(left - 1)  # the answer's last token needs no forward
+        kept, logits = verify_draft([token, *draft])
+        if draft:
+            lookup.note_kept(kept - 1)
+        for token in draft[: kept - 1]:
+            if token in stop_ids:
+                return
+            lookup.append(token)
+            yield token
+            left -= 1
 
 
 def pieces(tokens: Iterator[int], tokenizer: Any, stop: Sequence[str], sink: list[int]) -> Iterator[str]:

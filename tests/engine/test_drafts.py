@@ -21,9 +21,22 @@ def engine(tmp_path_factory: pytest.TempPathFactory, readers):  # type: ignore[n
 
 
 def said(engine: Engine, *drafts: Sequence[int], method: str = "cacheblend", **sampling: float) -> tuple[int, ...]:
-    how = Sampling(max_new_tokens=8, **sampling)  # type: ignore[arg-type]
+    how = Sampling(**{"max_new_tokens": 8, "prompt_lookup_num_tokens": 0, **sampling})  # type: ignore[arg-type]
     stream = engine.stream("Where is the project?", TEXTS, method=method, sampling=how, drafts=drafts)
     return stream.answer.token_ids
+
+
+@pytest.fixture
+def verified(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Tokens of each forward behind the prompt."""
+    rows, original = list[int](), Reader.logits
+
+    def counting(self, token_ids, *rest, every=False):  # type: ignore[no-untyped-def]
+        rows.extend([len(token_ids)] * every)
+        return original(self, token_ids, *rest, every=every)
+
+    monkeypatch.setattr(Reader, "logits", counting)
+    return rows
 
 
 @given(cut=st.integers(0, 8), rest=st.lists(st.integers(5, 260), max_size=4))
@@ -34,23 +47,25 @@ def test_whatever_is_drafted_the_answer_is_the_same(engine: Engine, cut: int, re
     assert said(engine, [*answer[:cut], *rest]) == answer
 
 
-def test_a_right_draft_saves_forwards(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    answer, rows = said(engine), list[int]()
-    original = Reader.logits
-
-    def counting(self, token_ids, *rest, every=False):  # type: ignore[no-untyped-def]
-        rows.extend([len(token_ids)] * every)
-        return original(self, token_ids, *rest, every=every)
-
-    monkeypatch.setattr(Reader, "logits", counting)
+def test_a_right_draft_saves_forwards(engine: Engine, verified: list[int]) -> None:
+    answer = said(engine)
+    verified.clear()
     assert said(engine, [1, 2], answer) == answer
-    assert rows == [7]  # the eighth token needs no forward
-    rows.clear()
+    assert verified == [7]  # the eighth token needs no forward
+    verified.clear()
     assert said(engine, [*answer[:2], 5], [*answer[:4], 5], answer) == answer
-    assert rows == [3, 3, 3]  # one draft after the other, each from where the one before it went wrong
-    rows.clear()
+    assert verified == [3, 3, 3]  # one draft after the other, each from where the one before it went wrong
+    verified.clear()
     assert said(engine, answer[:3]) == answer
-    assert rows == [3, 1, 1, 1, 1]
+    assert verified == [3, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("method", ["naive", "cacheblend", "auto"])
+def test_what_the_prompt_drafts_is_verified(engine: Engine, method: str, verified: list[int]) -> None:
+    plain = said(engine, method=method, max_new_tokens=40)
+    verified.clear()
+    assert said(engine, method=method, max_new_tokens=40, prompt_lookup_num_tokens=5) == plain
+    assert max(verified) > 1, "nothing was drafted"
 
 
 def test_full_prefill_and_sampling_take_every_step(engine: Engine) -> None:
