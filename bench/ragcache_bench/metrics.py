@@ -10,7 +10,8 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor
+
+from ragcache.engine.verify import divergence as divergence  # what the server counts, too
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -35,12 +36,6 @@ def exact_match(answer: str, accepted: Sequence[str]) -> float:
 def token_f1(answer: str, accepted: Sequence[str]) -> float:
     """Harmonic mean of precision and recall over words, the best over the accepted answers; in [0, 1]."""
     return max((_f1(normalise(answer).split(), normalise(gold).split()) for gold in accepted), default=0.0)
-
-
-def divergence(full: Tensor, other: Tensor) -> float:
-    """KL(full || other) of two next-token distributions, nats, from their (vocabulary,) logits."""
-    p, q = full.double().log_softmax(-1), other.double().log_softmax(-1)
-    return max(0.0, float((p.exp() * (p - q)).nansum()))
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """What a request may say; what this engine has nothing for is refused by name, unless it asks for nothing."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -86,13 +86,20 @@ class ReuseOptions(Body):
     """What is ragcache's own: which row of the method table answers, over which chunks, and what is said of them.
 
     With `retrieve` so many chunks of the index are found for the last message, and put into ragcache's own prompt; with
-    `texts` the answer's `ragcache` object has their texts, in runs of tokens that were recomputed or were not.
+    `texts` the answer's `ragcache` object has their texts, in runs of tokens that were recomputed or were not; with
+    `verify` full prefill says behind the answer whether it would have said the same.
     """
 
     method: Word | None = None
     recompute: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = None
     retrieve: Count | None = None
     texts: bool = False
+    verify: bool = False
+
+    @property
+    def is_default(self) -> bool:
+        """Whether the server's own method answers, at its own share."""
+        return self.method is None and self.recompute is None
 
 
 class StreamOptions(Body):
@@ -117,6 +124,14 @@ class Generating(Body):
     stream: bool = False
     stream_options: StreamOptions | None = None
     ragcache: ReuseOptions = ReuseOptions()
+
+    @model_validator(mode="after")
+    def verify_greedy_answers_only(self) -> Self:
+        """Refuse to have an answer verified that another draw would make another."""
+        if self.ragcache.verify and (self.temperature or self.repetition_penalty not in (None, 1)):
+            said = "ragcache.verify takes greedy answers; leave out temperature and repetition_penalty"
+            raise _refuse("unsupported_parameter", said, "ragcache.verify")
+        return self
 
     @property
     def limit(self) -> int | None:

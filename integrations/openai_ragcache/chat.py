@@ -28,8 +28,7 @@ async def complete_chat(body: ChatBody, request: HttpRequest, server: ServerOf, 
     """Answer a conversation; chunks of the index that stand in it come from the cache."""
     server.check_model(body.model)
     build = chat_builder(tenant.rag, body)
-    generation = Generation(tenant.rag, body, build, server.settings, server.metrics)
-    job = server.queue.submit(generation.run)
+    job = server.queue.submit(Generation(server, tenant, body, build).run)
     head = {"id": new_id("chatcmpl"), "created": int(time.time()), "model": body.model}
     if body.stream:
         return await stream_events(request, job, _events(head, include_usage=body.includes_usage))

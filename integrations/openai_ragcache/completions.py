@@ -28,7 +28,7 @@ async def complete(body: CompletionBody, request: HttpRequest, server: ServerOf,
     server.check_model(body.model)
     rag = tenant.rag
     builders = [partial(rag.engine.requests.from_prompt, text) for text in _texts(body.prompt, rag.reader)]
-    generations = [Generation(rag, body, build, server.settings, server.metrics) for build in builders]
+    generations = [Generation(server, tenant, body, build) for build in builders]
     job = server.queue.submit(partial(_run, generations))
     head = {"id": new_id("cmpl"), "object": "text_completion", "created": int(time.time()), "model": body.model}
     if body.stream:

@@ -39,7 +39,7 @@ async def respond(body: ResponseBody, request: HttpRequest, server: ServerOf, te
             found = asked.find()
         yield found
         build = asked.builder(found.chunks)
-        yield from Generation(tenant.rag, body, build, server.settings, server.metrics).run(job, clock)
+        yield from Generation(server, tenant, body, build).run(job, clock)
 
     job = server.queue.submit(run)
     response = _Response(body, found=None)

@@ -94,6 +94,12 @@ class Stream:
         return self._prefilled.logits
 
     @property
+    def was_stopped(self) -> bool:
+        """Whether a stop string ended the answer, as far as it has been read."""
+        text = self._reader.tokenizer.decode(self._ids, skip_special_tokens=True)
+        return any(word in text for word in self.sampling.stop)
+
+    @property
     def answer(self) -> Answer:
         """The whole answer; reads the rest of the stream first."""
         for _ in self:
