@@ -20,6 +20,7 @@ from ragcache.engine.verify import Given, Verification, verify_by_full_prefill, 
 _RECENT, _LEAST = 200, 20  # verified answers that are looked at, and those below which nothing is said
 _WORST = 10
 _SHOWN = 400  # characters of a question, and of an answer, that are kept
+_WORTH_SHOWING = 0.01  # nats, of an answer that was confirmed
 _Z = 1.96
 
 
@@ -53,7 +54,7 @@ class Agreement:
         self.confirmed = 0
         self.kl_sum = 0.0
         self.worst: tuple[Case, ...] = ()
-        self._recent: deque[bool] = deque(maxlen=_RECENT)
+        self._recent: deque[tuple[float, bool]] = deque(maxlen=_RECENT)
         self.is_below = False
 
     def add(self, case: Case) -> None:
@@ -64,8 +65,9 @@ class Agreement:
         self.verified += 1
         self.confirmed += case.verification.confirmed
         self.kl_sum += case.verification.first_token_kl
-        self.worst = tuple(nlargest(_WORST, (*self.worst, case), key=lambda one: one.badness))
-        self._recent.append(case.verification.confirmed)
+        others = [one for one in self.worst if one.question != case.question]
+        self.worst = tuple(nlargest(_WORST, (*others, case), key=lambda one: one.badness))
+        self._recent.append((case.time, case.verification.confirmed))
         if len(self._recent) >= _LEAST:
             share, (_, high) = self.share, self.interval
             self.is_below = share < self.bound if self.is_below else high < self.bound
@@ -73,7 +75,8 @@ class Agreement:
     @property
     def share(self) -> float:
         """Of the last answers, those that were confirmed; 1 where none was verified."""
-        return sum(self._recent) / len(self._recent) if self._recent else 1.0
+        recent = list(self._recent)
+        return sum(confirmed for _, confirmed in recent) / len(recent) if recent else 1.0
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -92,6 +95,7 @@ class Agreement:
             "verified": self.verified,
             "confirmed": self.confirmed,
             "recent": {"verified": len(self._recent), "share": self.share, "low": low, "high": high},
+            "marks": [{"time": when, "confirmed": confirmed} for when, confirmed in list(self._recent)],
             "first_token_kl": self.kl_sum / self.verified if self.verified else None,
             "bound": self.bound,
             "below": self.is_below,
@@ -103,7 +107,7 @@ class Agreement:
                     **describe_verification(one.verification),
                 }
                 for one in self.worst
-                if any(one.badness)
+                if not one.verification.confirmed or one.verification.first_token_kl >= _WORTH_SHOWING
             ],
         }
 

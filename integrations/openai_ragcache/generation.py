@@ -117,6 +117,8 @@ class Generation:
         answer = stream.answer
         written, tokens = len(answer.token_ids), answer.report.tokens
         self.server.metrics.note_answer(answer.report, written, job.waited_ms)
+        if request.method.encode is not None or self.body.ragcache.is_default:  # or somebody compares
+            self.server.history(self.tenant).add(answer.report)
         return Generated(
             text=answer.text,
             finish_reason="stop" if written < stream.sampling.max_new_tokens or stream.was_stopped else "length",

@@ -161,7 +161,7 @@ def test_below_the_bound_answers_say_so_or_full_prefill_gives_them(
 
 def test_the_bound_is_missed_where_the_interval_lies_below_it() -> None:
     agreement = Agreement(0.9)
-    right, wrong = (Case("q", "a", Verification(same, 1, 0.1), 0.0) for same in (True, False))
+    right, wrong = (Case(f"q {same}", "a", Verification(same, 1, 0.1), 0.0) for same in (True, False))
     for number in range(40):
         agreement.add(wrong if number % 10 == 0 else right)
     assert not agreement.is_below
@@ -173,6 +173,9 @@ def test_the_bound_is_missed_where_the_interval_lies_below_it() -> None:
     for _ in range(200):
         agreement.add(right)
     assert not agreement.is_below
+    assert agreement.worst == (wrong, right), "a question's last case, once"
+    for number in range(20):
+        agreement.add(replace(wrong, question=str(number)))
     assert len(agreement.worst) == 10
 
 
