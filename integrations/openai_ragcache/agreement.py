@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from heapq import nlargest
-from math import sqrt
 from typing import Any
 
 from openai_ragcache.engine_queue import EngineQueue
@@ -15,13 +14,12 @@ from openai_ragcache.settings import ServerSettings
 from openai_ragcache.tenants import Tenant
 from ragcache.engine.request import Request
 from ragcache.engine.stream import Stream
-from ragcache.engine.verify import Given, Verification, verify_by_full_prefill, verify_by_reuse
+from ragcache.engine.verify import Given, Verification, verify_by_full_prefill, verify_by_reuse, wilson_interval
 
 _RECENT, _LEAST = 200, 20  # verified answers that are looked at, and those below which nothing is said
 _WORST = 10
 _SHOWN = 400  # characters of a question, and of an answer, that are kept
 _WORTH_SHOWING = 0.01  # nats, of an answer that was confirmed
-_Z = 1.96
 
 
 @dataclass(frozen=True)
@@ -81,12 +79,8 @@ class Agreement:
     @property
     def interval(self) -> tuple[float, float]:
         """Its 95 % interval, after Wilson."""
-        count = len(self._recent)
-        if not count:
-            return 0.0, 1.0
-        middle = (self.share + _Z**2 / (2 * count)) / (1 + _Z**2 / count)
-        half = _Z * sqrt(self.share * (1 - self.share) / count + _Z**2 / (4 * count**2)) / (1 + _Z**2 / count)
-        return max(0.0, middle - half), min(1.0, middle + half)
+        recent = list(self._recent)
+        return wilson_interval(sum(confirmed for _, confirmed in recent), len(recent))
 
     def as_dict(self) -> dict[str, Any]:
         """The same for the page; questions and answers are the tenant's own."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import sqrt
 
 from torch import Tensor
 
@@ -10,6 +11,8 @@ from ragcache.engine.prefill import choose_strategy
 from ragcache.engine.request import Request
 from ragcache.engine.stream import Stream
 from ragcache.index.index import Index
+
+_Z = 1.96
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +100,16 @@ def divergence(full: Tensor, other: Tensor) -> float:
     """KL(full || other) of two next-token distributions, nats, from their (vocabulary,) logits."""
     p, q = full.double().log_softmax(-1), other.double().log_softmax(-1)
     return max(0.0, float((p.exp() * (p - q)).nansum()))
+
+
+def wilson_interval(hits: int, count: int) -> tuple[float, float]:
+    """The 95 % interval of a share, after Wilson; all of it where nothing was counted."""
+    if not count:
+        return 0.0, 1.0
+    share, squared = hits / count, _Z**2 / count
+    middle = (share + squared / 2) / (1 + squared)
+    half = _Z * sqrt(share * (1 - share) / count + squared / (4 * count)) / (1 + squared)
+    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def _is_same(said: int, token: int | None, ends: frozenset[int]) -> bool:
