@@ -1,6 +1,5 @@
 """How good an answer is, and how sure a difference is."""
 
-import math
 import re
 import string
 from collections import Counter
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ragcache.engine.verify import divergence as divergence  # what the server counts, too
+from ragcache.engine.verify import wilson_interval
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -90,14 +90,8 @@ def _drawn(size: int, seed: int, resamples: int) -> NDArray[np.float64]:
 
 
 def wilson(share: float, n: int) -> Interval:
-    """A share of `n` questions with Wilson's 95 % score interval (1927).
-
-    A bootstrap of fifty agreements out of fifty has no width; this one says that the next may differ.
-    """
-    squared = 1.96**2
-    centre = (share + squared / (2 * n)) / (1 + squared / n)
-    half = 1.96 * math.sqrt(share * (1 - share) / n + squared / (4 * n * n)) / (1 + squared / n)
-    return Interval(share, max(0.0, centre - half), min(1.0, centre + half))
+    """A share of `n` questions with its interval."""
+    return Interval(share, *wilson_interval(share, n))
 
 
 def _f1(words: Sequence[str], gold: Sequence[str]) -> float:

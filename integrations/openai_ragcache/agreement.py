@@ -79,8 +79,7 @@ class Agreement:
     @property
     def interval(self) -> tuple[float, float]:
         """Its 95 % interval, after Wilson."""
-        recent = list(self._recent)
-        return wilson_interval(sum(confirmed for _, confirmed in recent), len(recent))
+        return wilson_interval(self.share, len(self._recent))
 
     def as_dict(self) -> dict[str, Any]:
         """The same for the page; questions and answers are the tenant's own."""

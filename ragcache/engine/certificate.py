@@ -159,7 +159,7 @@ def _summarise(
     index: Index, method: str, recompute: float | None, found: Sequence[tuple[str, str, Verification]]
 ) -> Certificate:
     confirmed = sum(one.confirmed for *_, one in found)
-    low, high = wilson_interval(confirmed, len(found))
+    low, high = wilson_interval(confirmed / len(found), len(found))
     others = [(question, answer, one) for question, answer, one in found if not one.confirmed]
     others.sort(key=lambda one: -one[2].first_token_kl)
     encode = find_method(method).encode

@@ -102,11 +102,14 @@ def divergence(full: Tensor, other: Tensor) -> float:
     return max(0.0, float((p.exp() * (p - q)).nansum()))
 
 
-def wilson_interval(hits: int, count: int) -> tuple[float, float]:
-    """The 95 % interval of a share, after Wilson; all of it where nothing was counted."""
+def wilson_interval(share: float, count: int) -> tuple[float, float]:
+    """The 95 % score interval (Wilson, 1927) of a share of so many; all of it where nothing was counted.
+
+    A bootstrap of fifty agreements out of fifty has no width; this one says that the next may differ.
+    """
     if not count:
         return 0.0, 1.0
-    share, squared = hits / count, _Z**2 / count
+    squared = _Z**2 / count
     middle = (share + squared / 2) / (1 + squared)
     half = _Z * sqrt(share * (1 - share) / count + squared / (4 * count)) / (1 + squared)
     return max(0.0, middle - half), min(1.0, middle + half)

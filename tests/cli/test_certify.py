@@ -77,8 +77,8 @@ def test_questions_are_made_from_the_chunks_words(index: Path) -> None:
 
 def test_the_interval_is_wilson_s() -> None:
     assert wilson_interval(0, 0) == (0, 1)
-    assert wilson_interval(8, 10) == pytest.approx((0.4902, 0.9433), abs=1e-4)
-    assert wilson_interval(10, 10)[1] == 1
+    assert wilson_interval(0.8, 10) == pytest.approx((0.4902, 0.9433), abs=1e-4)
+    assert wilson_interval(1, 10)[1] == 1
 
 
 def test_a_file_of_questions_that_is_none_is_refused(tmp_path: Path) -> None:
