@@ -139,6 +139,11 @@ class Generating(Body):
         return self.max_tokens
 
     @property
+    def wanted_logprobs(self) -> int | None:
+        """How many tokens' log probabilities are wanted; no endpoint but the chat's has them."""
+        return None
+
+    @property
     def sampling(self) -> Sampling:
         """How tokens are chosen; greedily, where no temperature is named."""
         return Sampling.of({**self.model_dump(exclude={"max_tokens"}), "max_tokens": self.limit})
@@ -179,8 +184,6 @@ class ChatBody(Generating):
         "functions": ([],),
         "function_call": ("none",),
         "response_format": ({"type": "text"},),
-        "logprobs": (False,),
-        "top_logprobs": (0,),
         "logit_bias": ({},),
         "frequency_penalty": (0,),
         "presence_penalty": (0,),
@@ -200,6 +203,20 @@ class ChatBody(Generating):
     messages: Annotated[list[ChatMessage], Field(min_length=1)]
     max_completion_tokens: Annotated[int, Field(ge=1, lt=_INTEGERS)] | None = None
     documents: list[Document] = Field(default_factory=list)
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
+
+    @model_validator(mode="after")
+    def name_others_only_beside_what_was_said(self) -> Self:
+        """Refuse other tokens' probabilities without those of the answer's."""
+        if self.top_logprobs and not self.logprobs:
+            raise _refuse("unsupported_parameter", "top_logprobs goes with logprobs: true; send both", "top_logprobs")
+        return self
+
+    @property
+    def wanted_logprobs(self) -> int | None:
+        """How many tokens are named in each place beside the answer's own; None where none are."""
+        return (self.top_logprobs or 0) if self.logprobs else None
 
     @property
     def limit(self) -> int | None:

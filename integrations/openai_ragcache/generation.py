@@ -11,6 +11,7 @@ from openai_ragcache.agreement import describe_verification
 from openai_ragcache.api_errors import ApiError, hide_folders
 from openai_ragcache.bodies import Generating
 from openai_ragcache.engine_queue import Job
+from openai_ragcache.logprobs import Logprobs
 from openai_ragcache.names import file_name
 from openai_ragcache.server import Server
 from openai_ragcache.tenants import Tenant
@@ -21,6 +22,14 @@ from ragcache.engine.request import Request, RequestOptions
 from ragcache.engine.stream import Stream, strip_leading_space
 from ragcache.engine.verify import Given, verify_by_full_prefill
 from ragcache.report import CacheReport
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of an answer; with what its tokens were likely to be, where that is wanted."""
+
+    text: str
+    logprobs: list[dict[str, Any]] | None = None
 
 
 @dataclass(frozen=True)
@@ -39,6 +48,8 @@ class Generated:
         The chunks of the prompt.
     about : dict
         The response's `ragcache` object: method, states and reasons, what was charged, milliseconds.
+    logprobs : list or None
+        Of each token, where they are wanted.
     """
 
     text: str
@@ -47,6 +58,7 @@ class Generated:
     completion_tokens: int
     sources: tuple[Source, ...]
     about: dict[str, Any]
+    logprobs: list[dict[str, Any]] | None = None
 
     @property
     def usage(self) -> dict[str, int]:
@@ -80,7 +92,7 @@ class Generation:
         """The tenant's index."""
         return self.tenant.rag
 
-    def run(self, job: Job[Any], clock: Clock | None = None) -> Iterator[str | Generated]:
+    def run(self, job: Job[Any], clock: Clock | None = None) -> Iterator[Piece | Generated]:
         """Give the pieces, then the finished answer; breaks off wherever nobody waits any more, in a forward too.
 
         The clock may have been begun in front of retrieval.
@@ -94,11 +106,25 @@ class Generation:
             answered = self.server.verifier.choose(self.tenant, request)
         with self.rag.reader.checked(job.check):
             stream = self.rag.engine.start(answered)
-            yield from strip_leading_space(stream)
+            said: list[dict[str, Any]] = []
+            for piece in self._pieces(stream):
+                said += piece.logprobs or []
+                yield piece
             if choice.is_default and not choice.verify:
                 self.server.verifier.offer(self.tenant, request, answered, stream)
             self.server.learner(self.tenant).notice(request)
-            yield self._finish(answered, stream, job)
+            done = self._finish(answered, stream, job)
+            yield done if self.body.wanted_logprobs is None else replace(done, logprobs=said)
+
+    def _pieces(self, stream: Stream) -> Iterator[Piece]:
+        others = self.body.wanted_logprobs
+        if others is None:
+            yield from map(Piece, strip_leading_space(stream))
+            return
+        logprobs = Logprobs(self.rag.reader.tokenizer, others)
+        stream.watch_logits(logprobs.watch)
+        for text in strip_leading_space(stream):
+            yield Piece(text, [] if stream.refused else logprobs.take(stream.token_ids))
 
     def _fit(self, request: Request) -> Request:
         """The request within the limits; where it names no most tokens, so many as are left."""

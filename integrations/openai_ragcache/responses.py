@@ -190,8 +190,8 @@ class _Response:
                 for event in self._end_events(place, text, result):
                     yield event
             else:
-                text += result
-                yield self._part("output_text.delta", place, delta=result, logprobs=[])
+                text += result.text
+                yield self._part("output_text.delta", place, delta=result.text, logprobs=[])
 
     def _search_events(self) -> Iterator[dict[str, Any]]:
         if not self._body.tools:
