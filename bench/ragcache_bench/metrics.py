@@ -1,6 +1,5 @@
 """How good an answer is, and how sure a difference is."""
 
-import math
 import re
 import string
 from collections import Counter
@@ -10,7 +9,9 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor
+
+from ragcache.engine.verify import divergence as divergence  # what the server counts, too
+from ragcache.engine.verify import wilson_interval
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -35,12 +36,6 @@ def exact_match(answer: str, accepted: Sequence[str]) -> float:
 def token_f1(answer: str, accepted: Sequence[str]) -> float:
     """Harmonic mean of precision and recall over words, the best over the accepted answers; in [0, 1]."""
     return max((_f1(normalise(answer).split(), normalise(gold).split()) for gold in accepted), default=0.0)
-
-
-def divergence(full: Tensor, other: Tensor) -> float:
-    """KL(full || other) of two next-token distributions, nats, from their (vocabulary,) logits."""
-    p, q = full.double().log_softmax(-1), other.double().log_softmax(-1)
-    return max(0.0, float((p.exp() * (p - q)).nansum()))
 
 
 @dataclass(frozen=True)
@@ -95,14 +90,8 @@ def _drawn(size: int, seed: int, resamples: int) -> NDArray[np.float64]:
 
 
 def wilson(share: float, n: int) -> Interval:
-    """A share of `n` questions with Wilson's 95 % score interval (1927).
-
-    A bootstrap of fifty agreements out of fifty has no width; this one says that the next may differ.
-    """
-    squared = 1.96**2
-    centre = (share + squared / (2 * n)) / (1 + squared / n)
-    half = 1.96 * math.sqrt(share * (1 - share) / n + squared / (4 * n * n)) / (1 + squared / n)
-    return Interval(share, max(0.0, centre - half), min(1.0, centre + half))
+    """A share of `n` questions with its interval."""
+    return Interval(share, *wilson_interval(share, n))
 
 
 def _f1(words: Sequence[str], gold: Sequence[str]) -> float:

@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from ragcache.errors import RagCacheError
-from ragcache_cli import adopt, ask, chat, demo, documents, ingest, methods, refresh, serve, store
+from ragcache_cli import adopt, ask, certify, chat, demo, documents, ingest, methods, refresh, serve, store
 from ragcache_cli.terminal import note, note_what_models_say, quiet_libraries, quiet_when_piped
 
 RESUMED = ("ingest", "refresh", "adopt", "bench", "finetune")
@@ -36,6 +36,7 @@ app.command("ask")(ask.ask)
 app.command("chat")(chat.chat)
 app.command("adopt")(adopt.adopt)
 app.command("refresh")(refresh.refresh)
+app.command("certify")(certify.certify)
 app.command("serve")(serve.serve)
 app.command("methods")(methods.methods)
 app.command("demo")(demo.demo)

@@ -11,7 +11,14 @@ if TYPE_CHECKING:
     from ragcache.rag import RagCache
 
 
-def open_index(index: Path, *, create: bool = False, asked: "str | Method | None" = None, **how: Any) -> "RagCache":
+def open_index(
+    index: Path,
+    *,
+    create: bool = False,
+    asked: "str | Method | None" = None,
+    second_sight_bytes: int = 0,
+    **how: Any,
+) -> "RagCache":
     """The index, to answer by the method that is `asked` for, if any; the rest is as in `RagCache.open`."""
     from ragcache.index.opening import resolve
 
@@ -20,7 +27,7 @@ def open_index(index: Path, *, create: bool = False, asked: "str | Method | None
     with lean_start(), without_loading_bars():
         from ragcache.rag import RagCache
 
-        return RagCache.open(index, create=create, **how)
+        return RagCache.open(index, create=create, second_sight_bytes=second_sight_bytes, **how)
 
 
 def chosen_method(index: Path, method: str | None, auxiliary: str | None) -> "str | Method | None":

@@ -56,6 +56,27 @@ def serve(
     ] = 512,
     max_body: Annotated[int, typer.Option(metavar="MIB", help="Largest request body.")] = 4,
     max_upload: Annotated[int, typer.Option(metavar="MIB", help="Largest file that is uploaded.")] = 64,
+    verify: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE",
+            help="Share of the answers that full prefill repeats when the engine is idle, such as 0.02.",
+        ),
+    ] = 0.0,
+    least_agreement: Annotated[
+        float, typer.Option(metavar="SHARE", help="Share of those that it should confirm; below it, answers say so.")
+    ] = 0.9,
+    fall_back: Annotated[
+        bool, typer.Option("--fall-back", help="Below that, answer by full prefill until reuse agrees with it again.")
+    ] = False,
+    learn: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            metavar="MIB",
+            help="Memory, for each tenant, for KV of texts that are no document's and come a second time elsewhere.",
+        ),
+    ] = 0,
     retrieve: Retrieve = None,
     rerank: Rerank = None,
     method: OwnMethod = None,
@@ -82,11 +103,20 @@ def serve(
         max_upload_bytes=max_upload * _MIB,
         max_prompt_tokens=max_prompt_tokens,
         max_tokens=max_tokens,
+        verify=verify,
+        least_agreement=least_agreement,
+        fall_back=fall_back,
     )
     key = os.environ.get(_KEY, "")
     settings.check_exposure(has_keys=bool(keys or key))
-    how = {"retriever": retrieve, "reranker": rerank, "method": method, "adapter": adapter, "embedder": embedder}
-    how |= {"dtype": dtype, "device": device}
+    how: dict[str, Any] = {
+        "retriever": retrieve,
+        "reranker": rerank,
+        "method": method,
+        "adapter": adapter,
+        "embedder": embedder,
+    }
+    how |= {"dtype": dtype, "device": device, "second_sight_bytes": learn * _MIB}
     tenants = (
         Tenants.of_one(open_index(index, create=True, model=model, **how), key)
         if keys is None

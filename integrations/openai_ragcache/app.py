@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from openai_ragcache import chat, completions, embeddings, files, responses, site, status, stores
+from openai_ragcache import chat, completions, embeddings, files, insight, responses, site, status, stores
+from openai_ragcache.agreement import Verifier
 from openai_ragcache.api_errors import add_handlers
 from openai_ragcache.engine_queue import EngineQueue
 from openai_ragcache.guard import AskForKey, LimitBody
@@ -34,8 +35,10 @@ def create_app(tenants: Tenants, settings: ServerSettings | None = None) -> Fast
     """
     settings = settings or ServerSettings()
     settings.check_exposure(has_keys=tenants.has_keys)
-    server = Server(settings, tenants, EngineQueue(settings.queue), Metrics())
-    server.metrics.watch_queue(lambda: server.queue.waiting)
+    queue, metrics = EngineQueue(settings.queue), Metrics()
+    server = Server(settings, tenants, queue, metrics, Verifier(settings, queue, metrics))
+    metrics.watch_queue(lambda: queue.waiting, lambda: queue.idle_work)
+    metrics.watch_learnt(lambda: sum(tenant.rag.index.second_sight.nbytes for tenant in tenants.all))
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -46,7 +49,7 @@ def create_app(tenants: Tenants, settings: ServerSettings | None = None) -> Fast
 
     app = FastAPI(title="ragcache", docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
     app.state.server = server
-    for routes in (site, status, chat, completions, embeddings, files, stores, responses):
+    for routes in (site, status, chat, completions, embeddings, files, stores, responses, insight):
         app.include_router(routes.router)
     add_handlers(app)
     app.add_middleware(LimitBody, settings=settings)

@@ -1,7 +1,7 @@
 """What a request may say; what this engine has nothing for is refused by name, unless it asks for nothing."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -86,13 +86,20 @@ class ReuseOptions(Body):
     """What is ragcache's own: which row of the method table answers, over which chunks, and what is said of them.
 
     With `retrieve` so many chunks of the index are found for the last message, and put into ragcache's own prompt; with
-    `texts` the answer's `ragcache` object has their texts, in runs of tokens that were recomputed or were not.
+    `texts` the answer's `ragcache` object has their texts, in runs of tokens that were recomputed or were not; with
+    `verify` full prefill says behind the answer whether it would have said the same.
     """
 
     method: Word | None = None
     recompute: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = None
     retrieve: Count | None = None
     texts: bool = False
+    verify: bool = False
+
+    @property
+    def is_default(self) -> bool:
+        """Whether the server's own method answers, at its own share."""
+        return self.method is None and self.recompute is None
 
 
 class StreamOptions(Body):
@@ -118,10 +125,23 @@ class Generating(Body):
     stream_options: StreamOptions | None = None
     ragcache: ReuseOptions = ReuseOptions()
 
+    @model_validator(mode="after")
+    def verify_greedy_answers_only(self) -> Self:
+        """Refuse to have an answer verified that another draw would make another."""
+        if self.ragcache.verify and (self.temperature or self.repetition_penalty not in (None, 1)):
+            said = "ragcache.verify takes greedy answers; leave out temperature and repetition_penalty"
+            raise _refuse("unsupported_parameter", said, "ragcache.verify")
+        return self
+
     @property
     def limit(self) -> int | None:
         """Most tokens of the answer, where the request says."""
         return self.max_tokens
+
+    @property
+    def wanted_logprobs(self) -> int | None:
+        """How many tokens' log probabilities are wanted; no endpoint but the chat's has them."""
+        return None
 
     @property
     def sampling(self) -> Sampling:
@@ -164,8 +184,6 @@ class ChatBody(Generating):
         "functions": ([],),
         "function_call": ("none",),
         "response_format": ({"type": "text"},),
-        "logprobs": (False,),
-        "top_logprobs": (0,),
         "logit_bias": ({},),
         "frequency_penalty": (0,),
         "presence_penalty": (0,),
@@ -185,6 +203,20 @@ class ChatBody(Generating):
     messages: Annotated[list[ChatMessage], Field(min_length=1)]
     max_completion_tokens: Annotated[int, Field(ge=1, lt=_INTEGERS)] | None = None
     documents: list[Document] = Field(default_factory=list)
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
+
+    @model_validator(mode="after")
+    def name_others_only_beside_what_was_said(self) -> Self:
+        """Refuse other tokens' probabilities without those of the answer's."""
+        if self.top_logprobs and not self.logprobs:
+            raise _refuse("unsupported_parameter", "top_logprobs goes with logprobs: true; send both", "top_logprobs")
+        return self
+
+    @property
+    def wanted_logprobs(self) -> int | None:
+        """How many tokens are named in each place beside the answer's own; None where none are."""
+        return (self.top_logprobs or 0) if self.logprobs else None
 
     @property
     def limit(self) -> int | None:

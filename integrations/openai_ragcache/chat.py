@@ -28,15 +28,15 @@ async def complete_chat(body: ChatBody, request: HttpRequest, server: ServerOf, 
     """Answer a conversation; chunks of the index that stand in it come from the cache."""
     server.check_model(body.model)
     build = chat_builder(tenant.rag, body)
-    generation = Generation(tenant.rag, body, build, server.settings, server.metrics)
-    job = server.queue.submit(generation.run)
+    job = server.queue.submit(Generation(server, tenant, body, build).run)
     head = {"id": new_id("chatcmpl"), "created": int(time.time()), "model": body.model}
     if body.stream:
         return await stream_events(request, job, _events(head, include_usage=body.includes_usage))
     done = (await results_of(request, job))[-1]
     assert isinstance(done, Generated)  # a generation's last result
     message = {"role": "assistant", "content": done.text, "refusal": None}
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": done.finish_reason}
+    logprobs = _as_logprobs(done.logprobs)
+    choice = {"index": 0, "message": message, "logprobs": logprobs, "finish_reason": done.finish_reason}
     return JSONResponse(
         {**head, "object": "chat.completion", "choices": [choice], "usage": done.usage, "ragcache": done.about}
     )
@@ -88,18 +88,24 @@ def _events(
     """A conversation's events: who speaks, the pieces, why it ends with the `ragcache` object, and usage if wanted."""
     base = {**head, "object": "chat.completion.chunk", **({"usage": None} if include_usage else {})}
 
-    def event(delta: dict[str, str], reason: str | None = None, **more: Any) -> dict[str, Any]:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
+    def event(
+        delta: dict[str, str], reason: str | None = None, logprobs: list[Any] | None = None, **more: Any
+    ) -> dict[str, Any]:
+        choice = {"index": 0, "delta": delta, "logprobs": _as_logprobs(logprobs), "finish_reason": reason}
         return {**base, "choices": [choice], **more}
 
     async def events(results: AsyncIterator[Any]) -> AsyncIterator[dict[str, Any]]:
         yield event({"role": "assistant", "content": ""})
         async for result in results:
             if not isinstance(result, Generated):
-                yield event({"content": result})
+                yield event({"content": result.text}, logprobs=result.logprobs)
                 continue
             yield event({}, result.finish_reason, ragcache=result.about)
             if include_usage:
                 yield {**base, "choices": [], "usage": result.usage}
 
     return events
+
+
+def _as_logprobs(logprobs: list[Any] | None) -> dict[str, Any] | None:
+    return None if logprobs is None else {"content": logprobs, "refusal": None}

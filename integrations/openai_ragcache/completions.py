@@ -14,7 +14,7 @@ from openai_ragcache.answering import results_of, stream_events
 from openai_ragcache.api_errors import ApiError
 from openai_ragcache.bodies import CompletionBody
 from openai_ragcache.engine_queue import Job
-from openai_ragcache.generation import Generated, Generation, sum_usage
+from openai_ragcache.generation import Generated, Generation, Piece, sum_usage
 from openai_ragcache.names import new_id
 from openai_ragcache.server import ServerOf, TenantOf
 from ragcache import Reader
@@ -28,7 +28,7 @@ async def complete(body: CompletionBody, request: HttpRequest, server: ServerOf,
     server.check_model(body.model)
     rag = tenant.rag
     builders = [partial(rag.engine.requests.from_prompt, text) for text in _texts(body.prompt, rag.reader)]
-    generations = [Generation(rag, body, build, server.settings, server.metrics) for build in builders]
+    generations = [Generation(server, tenant, body, build) for build in builders]
     job = server.queue.submit(partial(_run, generations))
     head = {"id": new_id("cmpl"), "object": "text_completion", "created": int(time.time()), "model": body.model}
     if body.stream:
@@ -43,7 +43,7 @@ class _Numbered:
     """A result, and which prompt it is of."""
 
     number: int
-    result: str | Generated
+    result: Piece | Generated
 
 
 def _run(generations: Sequence[Generation], job: Job[Any]) -> Iterator[_Numbered]:
@@ -95,7 +95,7 @@ def _events(
                 done.append(one.result)
                 yield {**base, "choices": [_choice(one.number, "", one.result)]}
             else:
-                yield {**base, "choices": [_choice(one.number, one.result, None)]}
+                yield {**base, "choices": [_choice(one.number, one.result.text, None)]}
         if include_usage:
             yield {**base, "choices": [], "usage": sum_usage(done)}
 

@@ -1,6 +1,7 @@
 """The engine's queue: one job at a time, a bounded number waits, and what nobody waits for any more is dropped."""
 
 import asyncio
+import logging
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -12,7 +13,13 @@ from typing import Any, Generic, TypeVar
 
 Result = TypeVar("Result")
 
+_log = logging.getLogger(__name__)
+
 _BACKGROUND = 1000  # pieces of work that wait for the engine to be idle, at most
+_IDLE = 64  # those that give way at once, which hold on to what they are about
+
+#: Work for idle time; it is given what to call often, which breaks it off as soon as anybody waits for the engine.
+IdleWork = Callable[[Callable[[], None]], None]
 
 
 class QueueFull(Exception):
@@ -33,6 +40,10 @@ class QueueFull(Exception):
 
 class QueueClosed(Exception):
     """The server is stopping, and begins nothing new."""
+
+
+class GaveWay(Exception):
+    """Work in idle time was broken off, and begins anew later: somebody waits for the engine."""
 
 
 class NobodyWaits(Exception):
@@ -134,7 +145,9 @@ class EngineQueue:
         self._limit = limit
         self._waiting: deque[Job[Any]] = deque()
         self._background: deque[Job[Any]] = deque()
+        self._idle: deque[IdleWork] = deque()
         self._running: Job[Any] | None = None
+        self._idle_runs = False
         self._seconds = 1.0  # of a job, lately
         self._closed = False
         self._changed = threading.Condition()
@@ -145,6 +158,12 @@ class EngineQueue:
     def waiting(self) -> int:
         """Jobs that have not begun, beside those in the background."""
         return len(self._waiting)
+
+    @property
+    def idle_work(self) -> int:
+        """Pieces of work for idle time that are not done yet."""
+        with self._changed:
+            return len(self._idle) + self._idle_runs
 
     @property
     def is_open(self) -> bool:
@@ -182,6 +201,23 @@ class EngineQueue:
             self._changed.notify()
         return job
 
+    def when_idle(self, work: IdleWork) -> bool:
+        """Have work done while nothing else is to be done, background work included; from any thread.
+
+        It has no results, and begins anew whenever it has to give way.
+
+        Returns
+        -------
+        bool
+            Whether it was taken: not if much of it waits already, or the queue was closed.
+        """
+        with self._changed:
+            if self._closed or len(self._idle) >= _IDLE:
+                return False
+            self._idle.append(work)
+            self._changed.notify()
+        return True
+
     def close(self, timeout: float = 10.0) -> None:
         """Drop what waits, break off what runs, and wait for it to end."""
         with self._changed:
@@ -190,25 +226,47 @@ class EngineQueue:
                 job.drop()
             self._waiting.clear()
             self._background.clear()
+            self._idle.clear()
             if self._running is not None:
                 self._running.cancel()
             self._changed.notify()
         self._thread.join(timeout)
 
     def _run(self) -> None:
-        while (job := self._next()) is not None:
+        while (work := self._next()) is not None:
             began = perf_counter()
-            job.run()
-            self._seconds = 0.8 * self._seconds + 0.2 * (perf_counter() - began)
+            if isinstance(work, Job):
+                work.run()
+                self._seconds = 0.8 * self._seconds + 0.2 * (perf_counter() - began)
+            else:
+                self._run_idle(work)
 
-    def _next(self) -> Job[Any] | None:
+    def _next(self) -> Job[Any] | IdleWork | None:
         with self._changed:
             self._running = None
-            self._changed.wait_for(lambda: self._closed or self._waiting or self._background)
+            self._changed.wait_for(lambda: self._closed or self._waiting or self._background or self._idle)
             if self._closed:
                 return None
+            if not self._waiting and not self._background:
+                self._idle_runs = True
+                return self._idle.popleft()
             self._running = (self._waiting or self._background).popleft()
             return self._running
+
+    def _run_idle(self, work: IdleWork) -> None:
+        try:
+            work(self._give_way)
+        except GaveWay:
+            with self._changed:
+                self._idle.appendleft(work)
+        except Exception:  # nobody waits for it
+            _log.exception("work in idle time failed")
+        finally:
+            self._idle_runs = False
+
+    def _give_way(self) -> None:
+        if self._closed or self._waiting or self._background:
+            raise GaveWay
 
 
 def _as_generator(results: Iterator[Result]) -> Any:

@@ -7,19 +7,29 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
+from openai_ragcache.agreement import describe_verification
 from openai_ragcache.api_errors import ApiError, hide_folders
 from openai_ragcache.bodies import Generating
 from openai_ragcache.engine_queue import Job
-from openai_ragcache.metrics import Metrics
+from openai_ragcache.logprobs import Logprobs
 from openai_ragcache.names import file_name
-from openai_ragcache.settings import ServerSettings
+from openai_ragcache.server import Server
+from openai_ragcache.tenants import Tenant
 from ragcache import RagCache
 from ragcache.engine.answer import Answer, Source
 from ragcache.engine.clock import Clock
 from ragcache.engine.request import Request, RequestOptions
 from ragcache.engine.stream import Stream, strip_leading_space
-from ragcache.model.decode import Sampling
+from ragcache.engine.verify import Given, verify_by_full_prefill
 from ragcache.report import CacheReport
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of an answer; with what its tokens were likely to be, where that is wanted."""
+
+    text: str
+    logprobs: list[dict[str, Any]] | None = None
 
 
 @dataclass(frozen=True)
@@ -38,6 +48,8 @@ class Generated:
         The chunks of the prompt.
     about : dict
         The response's `ragcache` object: method, states and reasons, what was charged, milliseconds.
+    logprobs : list or None
+        Of each token, where they are wanted.
     """
 
     text: str
@@ -46,6 +58,7 @@ class Generated:
     completion_tokens: int
     sources: tuple[Source, ...]
     about: dict[str, Any]
+    logprobs: list[dict[str, Any]] | None = None
 
     @property
     def usage(self) -> dict[str, int]:
@@ -59,25 +72,27 @@ class Generation:
 
     Attributes
     ----------
-    rag : RagCache
-        The tenant's index.
+    server : Server
+        Its limits, and where the answer is counted.
+    tenant : Tenant
+        Whose index it is over.
     body : Generating
         How tokens are chosen, and by which method.
     build : callable
         Makes the engine's request.
-    settings : ServerSettings
-        The limits.
-    metrics : Metrics
-        Where it is counted.
     """
 
-    rag: RagCache
+    server: Server
+    tenant: Tenant
     body: Generating
     build: Callable[[RequestOptions], Request]
-    settings: ServerSettings
-    metrics: Metrics
 
-    def run(self, job: Job[Any], clock: Clock | None = None) -> Iterator[str | Generated]:
+    @property
+    def rag(self) -> RagCache:
+        """The tenant's index."""
+        return self.tenant.rag
+
+    def run(self, job: Job[Any], clock: Clock | None = None) -> Iterator[Piece | Generated]:
         """Give the pieces, then the finished answer; breaks off wherever nobody waits any more, in a forward too.
 
         The clock may have been begun in front of retrieval.
@@ -86,37 +101,73 @@ class Generation:
         clock.check = job.check
         choice = self.body.ragcache
         options = RequestOptions(choice.method, choice.recompute, self.body.sampling, clock=clock)
-        request = self._fit(self.build(options))
+        request = answered = self._fit(self.build(options))
+        if choice.is_default:
+            answered = self.server.verifier.choose(self.tenant, request)
         with self.rag.reader.checked(job.check):
-            stream = self.rag.engine.start(request)
-            yield from strip_leading_space(stream)
-            yield self._finish(stream, job)
+            stream = self.rag.engine.start(answered)
+            said: list[dict[str, Any]] = []
+            for piece in self._pieces(stream):
+                said += piece.logprobs or []
+                yield piece
+            if choice.is_default and not choice.verify:
+                self.server.verifier.offer(self.tenant, request, answered, stream)
+            self.server.learner(self.tenant).notice(request)
+            done = self._finish(answered, stream, job)
+            yield done if self.body.wanted_logprobs is None else replace(done, logprobs=said)
+
+    def _pieces(self, stream: Stream) -> Iterator[Piece]:
+        others = self.body.wanted_logprobs
+        if others is None:
+            yield from map(Piece, strip_leading_space(stream))
+            return
+        logprobs = Logprobs(self.rag.reader.tokenizer, others)
+        stream.watch_logits(logprobs.watch)
+        for text in strip_leading_space(stream):
+            yield Piece(text, [] if stream.refused else logprobs.take(stream.token_ids))
 
     def _fit(self, request: Request) -> Request:
         """The request within the limits; where it names no most tokens, so many as are left."""
         length = len(request.frame.prompt([chunk.segment for chunk in request.chunks], request.question))
-        most = self.settings.max_prompt_tokens
+        most = self.server.settings.max_prompt_tokens
         if most is not None and length > most:
             raise ApiError(
                 f"the prompt has {length:,} tokens; this server takes {most:,}", code="context_length_exceeded"
             )
         if self.body.limit is not None:
             return request
-        left = max(1, min(self.settings.max_tokens, self.rag.reader.limit - length))
+        left = max(1, min(self.server.settings.max_tokens, self.rag.reader.limit - length))
         return replace(request, sampling=replace(request.sampling, max_new_tokens=left))
 
-    def _finish(self, stream: Stream, job: Job[Any]) -> Generated:
+    def _finish(self, request: Request, stream: Stream, job: Job[Any]) -> Generated:
         answer = stream.answer
         written, tokens = len(answer.token_ids), answer.report.tokens
-        self.metrics.note_answer(answer.report, written, job.waited_ms)
+        self.server.metrics.note_answer(answer.report, written, job.waited_ms)
+        if request.method.encode is not None or self.body.ragcache.is_default:  # or somebody compares
+            self.server.history(self.tenant).add(answer.report)
         return Generated(
             text=answer.text,
-            finish_reason="length" if self._ran_out(answer.token_ids, stream.sampling) else "stop",
+            finish_reason="stop" if written < stream.sampling.max_new_tokens or stream.was_stopped else "length",
             prompt_tokens=tokens.context + tokens.question,
             completion_tokens=written,
             sources=answer.sources,
-            about=describe(answer.report, job.waited_ms) | self._texts(stream, answer),
+            about=describe(answer.report, job.waited_ms)
+            | self._texts(stream, answer)
+            | self._verified(request, stream),
         )
+
+    def _verified(self, request: Request, stream: Stream) -> dict[str, Any]:
+        """Whether full prefill says the same, where the request asks for it; what it says, where it does not."""
+        if not self.body.ragcache.verify or stream.refused:
+            return {}
+        clock = request.clock.restarted()
+        began = clock.now()
+        found = verify_by_full_prefill(Given.of(request, stream), self.rag.index)
+        if self.body.ragcache.is_default and request.method.encode is not None:
+            self.server.verifier.count(self.tenant, request.question, stream.answer.text, found)
+        full = None if found.confirmed else self.rag.engine.start(request.repeated(full=True)).answer.text
+        about = {**describe_verification(found), "answer": full, "ms": clock.now() - began}
+        return {"verification": about}
 
     def _texts(self, stream: Stream, answer: Answer) -> dict[str, Any]:
         """The chunks' places and texts, in the prompt's order, where the request asks for them."""
@@ -126,11 +177,6 @@ class Generation:
         runs = token_runs(stream, self.rag.reader.tokenizer)
         shown = [(sources[id], parts) for id, parts in runs if id in sources]
         return {"texts": [_as_text(source, parts) for source, parts in shown]}
-
-    def _ran_out(self, token_ids: tuple[int, ...], sampling: Sampling) -> bool:
-        """Whether the most tokens ended the answer, and no stop string in the last of them."""
-        text = self.rag.reader.tokenizer.decode(list(token_ids), skip_special_tokens=True)
-        return len(token_ids) >= sampling.max_new_tokens and not any(word in text for word in sampling.stop)
 
 
 def token_runs(stream: Stream, tokenizer: Any) -> list[tuple[str, list[tuple[str, bool]]]]:

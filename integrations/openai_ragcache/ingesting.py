@@ -46,8 +46,13 @@ def _ingest(tenant: Tenant, member: Member, job: Job[Any]) -> Iterator[Any]:
     file = tenant.uploads.file(member.file)
     if file is None or not _is_wanted(tenant, file):
         return
+
+    def note_stage(stage: str, done: int, total: int) -> None:
+        tenant.uploads.stages[member.file] = stage, done, total
+        job.check()
+
     try:
-        tenant.rag.ingest([tenant.uploads.path(file)], ignore_files=False, progress=lambda *_: job.check())
+        tenant.rag.ingest([tenant.uploads.path(file)], ignore_files=False, progress=note_stage)
     except NobodyWaits:
         raise
     except RagCacheError as error:
@@ -57,6 +62,8 @@ def _ingest(tenant: Tenant, member: Member, job: Job[Any]) -> Iterator[Any]:
         tenant.uploads.note(member, "the server failed; its log says why")
     else:
         tenant.uploads.note(member)
+    finally:
+        tenant.uploads.stages.pop(member.file, None)
     yield from ()
 
 

@@ -4,8 +4,10 @@ from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from ragcache.engine.verify import Verification
 from ragcache.report import CacheReport
 
+_NATS = (1e-5, 1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1, 3)
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 
@@ -35,11 +37,51 @@ class Metrics:
         self._waited = Histogram(
             "ragcache_queue_seconds", "A request's time in the queue.", buckets=_SECONDS, registry=self.registry
         )
+        self._verified = Counter(
+            "ragcache_verified_answers",
+            "Answers from reused KV that were repeated by full prefill, by whether it says the same.",
+            ["confirmed"],
+            registry=self.registry,
+        )
+        for confirmed in ("yes", "no"):
+            self._verified.labels(confirmed)
+        self.unverified = Counter(
+            "ragcache_unverified_answers", "Drawn, but too many waited to be verified.", registry=self.registry
+        )
+        self._kl = Histogram(
+            "ragcache_first_token_kl",
+            "KL(full prefill || reuse) of verified answers' first tokens, in nats.",
+            buckets=_NATS,
+            registry=self.registry,
+        )
+        self._worst_kl = Gauge("ragcache_worst_first_token_kl", "The largest of them.", registry=self.registry)
+        self._worst = 0.0
 
-    def watch_queue(self, waiting: Callable[[], int]) -> None:
+    def watch_agreement(self, below: Callable[[], int]) -> None:
+        """Show how many tenants' agreement is below the bound whenever somebody looks."""
+        gauge = Gauge(
+            "ragcache_agreement_below_bound", "Tenants whose agreement is below the bound.", registry=self.registry
+        )
+        gauge.set_function(below)
+
+    def watch_learnt(self, held: Callable[[], int]) -> None:
+        """Show how much KV of texts of no document is kept whenever somebody looks."""
+        gauge = Gauge("ragcache_learnt_bytes", "KV of learnt texts, in memory.", registry=self.registry)
+        gauge.set_function(held)
+
+    def note_verification(self, found: Verification) -> None:
+        """Count an answer that full prefill was asked about."""
+        self._verified.labels("yes" if found.confirmed else "no").inc()
+        self._kl.observe(found.first_token_kl)
+        self._worst = max(self._worst, found.first_token_kl)
+        self._worst_kl.set(self._worst)
+
+    def watch_queue(self, waiting: Callable[[], int], idle_work: Callable[[], int]) -> None:
         """Show how much waits whenever somebody looks."""
         gauge = Gauge("ragcache_queue_waiting", "Requests that wait for the engine.", registry=self.registry)
         gauge.set_function(waiting)
+        later = Gauge("ragcache_idle_work", "What waits for the engine to be idle, or runs.", registry=self.registry)
+        later.set_function(idle_work)
 
     def note_answer(self, report: CacheReport, generated: int, waited_ms: float) -> None:
         """Count an answer."""

@@ -39,7 +39,7 @@ async def respond(body: ResponseBody, request: HttpRequest, server: ServerOf, te
             found = asked.find()
         yield found
         build = asked.builder(found.chunks)
-        yield from Generation(tenant.rag, body, build, server.settings, server.metrics).run(job, clock)
+        yield from Generation(server, tenant, body, build).run(job, clock)
 
     job = server.queue.submit(run)
     response = _Response(body, found=None)
@@ -190,8 +190,8 @@ class _Response:
                 for event in self._end_events(place, text, result):
                     yield event
             else:
-                text += result
-                yield self._part("output_text.delta", place, delta=result, logprobs=[])
+                text += result.text
+                yield self._part("output_text.delta", place, delta=result.text, logprobs=[])
 
     def _search_events(self) -> Iterator[dict[str, Any]]:
         if not self._body.tools:

@@ -7,8 +7,11 @@ from typing import Annotated, cast
 
 from fastapi import Depends, Request
 
+from openai_ragcache.agreement import Verifier
 from openai_ragcache.api_errors import ApiError
 from openai_ragcache.engine_queue import EngineQueue
+from openai_ragcache.history import History
+from openai_ragcache.learning import Learner
 from openai_ragcache.metrics import Metrics
 from openai_ragcache.settings import ServerSettings
 from openai_ragcache.tenants import Tenant, Tenants
@@ -28,6 +31,8 @@ class Server:
         Work for the engine.
     metrics : Metrics
         What is counted.
+    verifier : Verifier
+        Repeats some answers by full prefill.
     began : int
         Seconds since 1970.
     """
@@ -36,7 +41,18 @@ class Server:
     tenants: Tenants
     queue: EngineQueue
     metrics: Metrics
+    verifier: Verifier
     began: int = field(default_factory=lambda: int(time.time()))
+    _learners: dict[Tenant, Learner] = field(default_factory=dict)
+    _histories: dict[Tenant, History] = field(default_factory=dict)
+
+    def learner(self, tenant: Tenant) -> Learner:
+        """What notices the texts that come again in a tenant's prompts."""
+        return self._learners.setdefault(tenant, Learner(tenant.rag.index, self.queue))
+
+    def history(self, tenant: Tenant) -> History:
+        """What a tenant's answers were made from."""
+        return self._histories.setdefault(tenant, History())
 
     @property
     def model(self) -> str:

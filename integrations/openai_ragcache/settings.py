@@ -32,6 +32,12 @@ class ServerSettings:
         How long a client may take to send a body.
     shutdown_seconds : int
         How long answers may take to end once the server is told to stop.
+    verify : float
+        Share of the answers from reused KV that are repeated by full prefill when the engine is idle, in [0, 1].
+    least_agreement : float
+        Share of those that full prefill should confirm, in [0, 1]; below it answers say so.
+    fall_back : bool
+        Whether full prefill answers below it, until reuse agrees with it again.
     """
 
     host: str = "127.0.0.1"
@@ -44,12 +50,21 @@ class ServerSettings:
     max_tokens: int = 512
     body_seconds: float = 60.0
     shutdown_seconds: int = 30
+    verify: float = 0.0
+    least_agreement: float = 0.9
+    fall_back: bool = False
 
     def __post_init__(self) -> None:
         for name in ("queue", "max_body_bytes", "max_upload_bytes", "max_prompt_tokens", "max_tokens"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise InvalidArgument(f"{name} is {value}; give at least 1")
+        for name in ("verify", "least_agreement"):
+            value = getattr(self, name)
+            if not 0 <= value <= 1:
+                raise InvalidArgument(f"{name} is {value}; give a share from 0 to 1")
+        if self.fall_back and not self.verify:
+            raise InvalidArgument("nothing is verified, so nothing tells when to fall back; give --verify 0.02, say")
         if not 0 <= self.port < 65536:
             raise InvalidArgument(f"port is {self.port}; give one from 1 to 65535, or 0 for any that is free")
 

@@ -73,6 +73,8 @@ class Uploads:
     """
 
     def __init__(self, folder: Path) -> None:
+        #: How far a file's ingestion is, by its id: the stage, how much of it is done, and how much there is.
+        self.stages: dict[str, tuple[str, int, int]] = {}
         self._folder = folder
         self._lock = threading.Lock()
         self._opened: sqlite3.Connection | None = None

@@ -85,6 +85,7 @@ class PromptParser:
         self._lock = threading.Lock()
         self._edition = -1
         self._chunk_matcher = ChunkMatcher(())
+        self._kept = (-1, ChunkMatcher(()))  # texts of no document, as of an edition
         self._closest = (-1, 0, Closest(()))  # as of an edition, of how many
 
     def parse(self, prompt: str | Sequence[Message]) -> ParsedPrompt:
@@ -115,7 +116,7 @@ class PromptParser:
         else:
             parts, spoken = _rendered(template, prompt, said)
         unknown, escaped = sum(words.unknown for words in said), sum(words.escaped for words in said)
-        found = escaped or any(chunk.source for words in said for *_, chunk in words.spans)
+        found = escaped or any(self._is_known(chunk) for words in said for *_, chunk in words.spans)
         missed = "" if found else self._missed("\n".join(words.text for words in said))
         return _finished(parts, spoken, ParsedPrompt((), None, said[-1].asked, unknown, escaped, missed))
 
@@ -123,7 +124,7 @@ class PromptParser:
         """What is worth saying of a prompt: of one that was parsed, or of chunks that somebody handed over."""
         if isinstance(frame, ParsedPrompt):
             return frame.notes
-        uncached = chunks and not any(chunk.source for chunk in chunks)
+        uncached = chunks and not any(self._is_known(chunk) for chunk in chunks)
         return (self._missed("\n\n".join(chunk.text for chunk in chunks)),) if uncached else ()
 
     def chunk(self, text: str, name: str | None = None) -> Chunk:
@@ -159,7 +160,18 @@ class PromptParser:
         whole = {chunk for *_, chunk in printed}
         for start, chunks in begun:  # from left to right
             spans = _sorted(spans, self._cut(text, start, [one for one in chunks if one not in whole], spans))
+        spans = _sorted(spans, self._find_kept(text, spans))
         return _MessageText(text, spans, sum(name is None for *_, name in marked), escaped)
+
+    def _find_kept(self, text: str, spans: Sequence[_Span]) -> list[_Span]:
+        """Texts of no document whose KV is kept, where no chunk of the index stands."""
+        kept = self._kept_matcher()
+        places = [place for gap in _gaps(spans, len(text)) for place in kept.find(text, *gap)]
+        return [(start, end, self._index.uncached_chunk(text[start:end])) for start, end, _ in places]
+
+    def _is_known(self, chunk: Chunk) -> bool:
+        """Whether there may be KV of it."""
+        return bool(chunk.source) or self._index.second_sight.has(chunk.id)
 
     def _resolve(self, said: Sequence[_MessageText]) -> None:
         """Put the chunk of the document that the prompt has more of in the place of its copies."""
@@ -210,6 +222,13 @@ class PromptParser:
             if edition != self._edition:
                 self._chunk_matcher, self._edition = ChunkMatcher(self._index.catalog.texts()), edition
             return self._chunk_matcher
+
+    def _kept_matcher(self) -> ChunkMatcher:
+        with self._lock:
+            edition = self._index.second_sight.edition
+            if edition != self._kept[0]:
+                self._kept = edition, ChunkMatcher(self._index.second_sight.texts())
+            return self._kept[1]
 
 
 def _rendered(template: Template, messages: Sequence[Message], said: Sequence[_MessageText]) -> tuple[_Parts, _Parts]:

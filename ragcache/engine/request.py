@@ -72,7 +72,11 @@ class Request:
     def repeated(self, *, full: bool = False) -> Self:
         """The same once more, on a clock of its own, its chunks found already; by full prefill if asked for."""
         again = replace(self, clock=self.clock.restarted(), flop_counter=None)
-        return replace(again, method=find_method("full"), ratio=0.0) if full else again
+        return again.by_full_prefill() if full else again
+
+    def by_full_prefill(self, *notes: str) -> Self:
+        """The same, answered by full prefill; notes say why."""
+        return replace(self, method=find_method("full"), ratio=0.0, notes=(*self.notes, *notes))
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Decode: an answer being written behind a prefilled prompt, token by token."""
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from torch import Tensor
@@ -36,6 +36,7 @@ class Stream:
         self._prefilled = prefilled
         self._text: list[str] = []
         self._ids: list[int] = []
+        self._watch: Callable[[Tensor], None] | None = None
         texts = (request.question, "".join(chunk.text for chunk in request.chunks))
         self.refused = not notice.can_read(reader, texts)
         said = (notice.TEST_MODEL,) if notice.is_test_model(reader) and not self.refused else ()
@@ -54,10 +55,10 @@ class Stream:
         said, logits = self._verify_drafts()
         rest = replace(sampling, max_new_tokens=sampling.max_new_tokens - len(said))
         before = [*ready.prompt.text_ids, *said]
-        if ready.verify_draft is not None and sampling.verifiable and sampling.prompt_lookup_num_tokens:
+        if self._drafts_from_prompt and ready.verify_draft is not None:
             tokens = decode_drafts(ready.verify_draft, logits, before, rest, reader.stop_ids)
         else:
-            tokens = decode(ready.step, logits, before, rest, reader.stop_ids)
+            tokens = decode(self._step, self._watched(logits), before, rest, reader.stop_ids)
         for piece in pieces(itertools.chain(said, tokens), reader.tokenizer, sampling.stop, self._ids):
             self._text.append(piece)
             yield piece
@@ -65,6 +66,23 @@ class Stream:
         if ready.harvest is not None:
             with self._request.clock.stage("harvest"):
                 self.report = ready.harvest(self.report)
+
+    def watch_logits(self, watch: Callable[[Tensor], None]) -> None:
+        """Have the logits of each token that is decoded from now on shown, (vocabulary,) fp32, before it is chosen."""
+        self._watch = watch
+
+    @property
+    def _drafts_from_prompt(self) -> bool:
+        """Whether drafts are looked up; whoever watches the logits is shown every token's, one after the other."""
+        return self.sampling.verifiable and self.sampling.prompt_lookup_num_tokens > 0 and self._watch is None
+
+    def _step(self, token: int) -> Tensor:
+        return self._watched(self._prefilled.step(token))
+
+    def _watched(self, logits: Tensor) -> Tensor:
+        if self._watch is not None:
+            self._watch(logits)
+        return logits
 
     def _verify_drafts(self) -> tuple[Sequence[int], Tensor]:
         """What greedy decoding says of drafts, each taken where it says all that was said so far, and the logits."""
@@ -96,6 +114,17 @@ class Stream:
     def logits(self) -> Tensor:
         """Of the first token, (vocabulary,) fp32."""
         return self._prefilled.logits
+
+    @property
+    def token_ids(self) -> tuple[int, ...]:
+        """The answer's tokens, as far as it has been read."""
+        return tuple(self._ids)
+
+    @property
+    def was_stopped(self) -> bool:
+        """Whether a stop string ended the answer, as far as it has been read."""
+        text = self._reader.tokenizer.decode(self._ids, skip_special_tokens=True)
+        return any(word in text for word in self.sampling.stop)
 
     @property
     def answer(self) -> Answer:

@@ -114,6 +114,11 @@ class Documents:
                     forgotten.delete()  # what a killed process left
             yield cls(path, catalog, forgotten, lambda chunks: _drop_vectors(path / "vectors", chunks))
 
+    @property
+    def edition(self) -> int:
+        """Another number whenever documents have changed."""
+        return self._catalog.edition()
+
     def known(self) -> list[KnownDocument]:
         """All documents, by source."""
         return [_known(*row) for row in self._catalog.read(_LISTING, f"$.{CALLED}", f"$.{COLLECTION}")]

@@ -95,7 +95,8 @@ class Index:
         self.store = store or LocalStore.near(reader.device, self.path / "kv")
         self.template = bind_template(self.catalog, reader, system, self.path)
         self._memory = MemoryTier(memory_bytes)
-        self._second_sight = SecondSight(second_sight_bytes)
+        #: Texts that are no document's, and came in prompts before.
+        self.second_sight = SecondSight(second_sight_bytes)
         self._kv = StoredKV(
             self.store,
             self._memory,
@@ -122,7 +123,7 @@ class Index:
         """Let go of KV that is held in memory, of all of it or of some keys'; files have that of documents."""
         if keys is None:
             self._memory.clear()
-            self._second_sight.clear()
+            self.second_sight.clear()
         for key in keys or ():
             self._memory.discard(key)
 
@@ -311,10 +312,20 @@ class Index:
         used = left or context.prefix()
         [kv] = chosen.encode(self.reader, [(chunk.segment, used)])
         if is_text_id(chunk.id):
-            self._second_sight.note(chunk.id, chosen.recipe, kv, used.keys)
+            words = chunk.text if chunk.text == chunk.text.strip() else ""  # as a prompt is searched for it
+            self.second_sight.note(chunk.id, chosen.recipe, kv, used.keys, words)
         elif self.writable and left is not None and self.catalog.chunk(chunk.id) is not None:
             self.save(chunk.id, chosen, kv, left)
         return kv
+
+    def learn(self, text: str, encoder: Encoder) -> None:
+        """Make the KV of a text that is no document's, and keep it as from its second prompt on, if there is room."""
+        chunk, chosen = self.uncached_chunk(text.strip()), encoder.base_encoding or encoder
+        if chosen.exact_only or isinstance(chosen, PromptEncoder) or not self.second_sight.limit:
+            return
+        left = self._encoding_context(chosen, None).prefix()
+        [kv] = chosen.encode(self.reader, [(chunk.segment, left)])
+        self.second_sight.keep(chunk.id, chosen.recipe, kv, left.keys, chunk.text)
 
     def save(self, chunk: str, encoder: Encoder, kv: ChunkKV, left: LeftContext) -> None:
         """Store a chunk's KV: blob first, then the row that names it."""
@@ -397,7 +408,7 @@ class Index:
         """The KV of a text of no document that came in prompts before."""
         ids = chunk.segment.token_ids
         for recipe in recipes:
-            if (kept := self._second_sight.find(chunk.id, recipe, ids)) is not None:
+            if (kept := self.second_sight.find(chunk.id, recipe, ids)) is not None:
                 kv, left = kept
                 key = self._kv.make_key(recipe, left, ids)
                 return Loaded(kv, key, f"{recipe}, kept since its second prompt", exact=left == before)

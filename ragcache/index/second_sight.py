@@ -13,6 +13,7 @@ _NOTED = 10_000  # texts that are remembered as seen, by their digests
 
 _Name = tuple[str, str]  # a text's id, and the recipe of its KV
 _Kept = tuple[ChunkKV, tuple[str, ...]]  # and the keys of what it was made behind
+_Text = str  # the text itself; empty where it is not to be looked for in prompts
 
 
 class SecondSight:
@@ -36,30 +37,60 @@ class SecondSight:
             raise InvalidArgument(f"second_sight_bytes is {limit}; give 0 or more bytes")
         self.limit = limit
         self.nbytes = 0
+        #: Another number whenever other texts are kept.
+        self.edition = 0
         self._seen: OrderedDict[_Name, None] = OrderedDict()
-        self._kept: OrderedDict[_Name, _Kept] = OrderedDict()
+        self._kept: OrderedDict[_Name, tuple[_Kept, _Text]] = OrderedDict()
         self._lock = Lock()
 
     def find(self, text: str, recipe: str, token_ids: Sequence[int]) -> _Kept | None:
         """The KV of a text by its id, and the keys of what it was made behind; None where it is not kept."""
         with self._lock:
             kept = self._kept.get((text, recipe))
-            if kept is None or kept[0].token_ids != tuple(token_ids):
+            if kept is None or kept[0][0].token_ids != tuple(token_ids):
                 return None
             self._kept.move_to_end((text, recipe))
-            return kept
+            return kept[0]
 
-    def note(self, text: str, recipe: str, kv: ChunkKV, left: tuple[str, ...]) -> None:
-        """Take in a KV that was made for a prompt: at its text's first sight nothing is kept of it but the id."""
+    def has(self, text: str) -> bool:
+        """Whether KV of a text is kept, by its id."""
+        with self._lock:
+            return any(name == text for name, _ in self._kept)
+
+    def texts(self) -> list[tuple[str, str]]:
+        """Id and text of all that is kept, and may be looked for in prompts."""
+        with self._lock:
+            return [(name, text) for (name, _), (_, text) in self._kept.items() if text]
+
+    def note(self, text: str, recipe: str, kv: ChunkKV, left: tuple[str, ...], words: str = "") -> None:
+        """Take in a KV that was made for a prompt: at its text's first sight nothing is kept of it but the id.
+
+        Parameters
+        ----------
+        text, recipe : str
+            The text's id, and how its KV was made.
+        kv : ChunkKV
+            What was made.
+        left : tuple of str
+            Keys of what it was made behind.
+        words : str
+            The text, where it is to be found in prompts that somebody else wrote.
+        """
         if not self.limit:
             return
         with self._lock:
             if (text, recipe) in self._seen:
-                self._keep((text, recipe), (_in_memory(kv), left))
+                self._keep((text, recipe), (_in_memory(kv), left), words)
             else:
                 self._seen[text, recipe] = None
                 if len(self._seen) > _NOTED:
                     self._seen.popitem(last=False)
+
+    def keep(self, text: str, recipe: str, kv: ChunkKV, left: tuple[str, ...], words: str) -> None:
+        """The same of a text that was seen often enough."""
+        with self._lock:
+            self._seen[text, recipe] = None
+            self._keep((text, recipe), (_in_memory(kv), left), words)
 
     def clear(self) -> None:
         """Forget every text."""
@@ -67,15 +98,17 @@ class SecondSight:
             self._seen.clear()
             self._kept.clear()
             self.nbytes = 0
+            self.edition += 1
 
-    def _keep(self, name: _Name, kept: _Kept) -> None:
+    def _keep(self, name: _Name, kept: _Kept, words: str) -> None:
         if (old := self._kept.pop(name, None)) is not None:
-            self.nbytes -= old[0].nbytes
-        self._kept[name] = kept
+            self.nbytes -= old[0][0].nbytes
+        self._kept[name] = kept, words
         self.nbytes += kept[0].nbytes
         while self.nbytes > self.limit:
-            _, (gone, _) = self._kept.popitem(last=False)
+            _, ((gone, _), _) = self._kept.popitem(last=False)
             self.nbytes -= gone.nbytes
+        self.edition += 1
 
 
 def _in_memory(kv: ChunkKV) -> ChunkKV:

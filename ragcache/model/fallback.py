@@ -55,13 +55,15 @@ class FallbackReader(Reader):
         """0 for a refused model, of which nothing is stored."""
         return 0 if self.refused else super().bytes_per_token
 
-    def stock(self, token_ids: Sequence[int], cache: Any = None, *, attention: str | None = None) -> tuple[Tensor, Any]:
+    def stock(
+        self, token_ids: Sequence[int], cache: Any = None, *, attention: str | None = None, rows: int | None = None
+    ) -> tuple[Tensor, Any]:
         """As `Reader.stock`; a refused model's layers may keep another state than K and V."""
         from transformers import DynamicCache
 
         if cache is None and self.refused:
             cache = DynamicCache(config=self.model.config)
-        return super().stock(token_ids, cache, attention=attention)
+        return super().stock(token_ids, cache, attention=attention, rows=rows)
 
     @contextmanager
     def _running(self, rows: int) -> Iterator[None]:

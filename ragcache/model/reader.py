@@ -291,7 +291,9 @@ class Reader:
         return [*split_logits(output.logits[0].float(), calls)]
 
     @torch.no_grad()
-    def stock(self, token_ids: Sequence[int], cache: Any = None, *, attention: str | None = None) -> tuple[Tensor, Any]:
+    def stock(
+        self, token_ids: Sequence[int], cache: Any = None, *, attention: str | None = None, rows: int | None = None
+    ) -> tuple[Tensor, Any]:
         """Full prefill, or the next tokens on its cache, with transformers' own attention and cache.
 
         Parameters
@@ -302,19 +304,22 @@ class Reader:
             From an earlier call.
         attention : str, optional
             One of transformers' implementations; the one that the model came with otherwise.
+        rows : int, optional
+            Of how many of the last tokens logits are wanted.
 
         Returns
         -------
         tuple of (Tensor, Cache)
-            (vocabulary,) fp32 logits of the last token, and the cache to pass on.
+            (vocabulary,) fp32 logits of the last token, or (rows, vocabulary), and the cache to pass on.
         """
         from transformers import DynamicCache
 
         cache = DynamicCache() if cache is None else cache
         with self._lock, self._attention.use(attention or self.model.config._attn_implementation):
             given = self._tokens(token_ids) | cache_argument(self.model, cache)
-            output = self.model(use_cache=True, logits_to_keep=1, **given)
-        return output.logits[0, -1].float(), cache
+            output = self.model(use_cache=True, logits_to_keep=rows or 1, **given)
+        logits = output.logits[0].float()
+        return logits[-1] if rows is None else logits[-rows:], cache
 
     def encode(self, token_ids: Sequence[int], left: Sequence[ChunkKV] = ()) -> ChunkKV:
         """Prefill tokens behind a left context, and keep their KV.

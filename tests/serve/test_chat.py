@@ -172,3 +172,28 @@ def test_texts_are_said_only_where_they_are_asked_for(client: OpenAI, chunks: li
     answer = client.chat.completions.create(model=MODEL, messages=ask(chunks[:1]), max_tokens=1)
     assert "texts" not in answer.model_extra["ragcache"]
     assert chunks[0].text not in answer.to_json()
+
+
+def test_log_probabilities_are_the_model_s_of_each_token_streamed_or_not(
+    client: OpenAI, rag: RagCache, chunks: list[Chunk]
+) -> None:
+    how = {"model": MODEL, "messages": ask(chunks[:3]), "max_tokens": 4, "logprobs": True, "top_logprobs": 3}
+    whole = client.chat.completions.create(**how).choices[0]
+    own = rag.engine.complete([Message(**one) for one in ask(chunks[:3])], sampling=Sampling(max_new_tokens=4))
+    first = own.logits.log_softmax(-1)
+    assert whole.logprobs is not None
+    content = whole.logprobs.content
+    assert content is not None
+    assert [one.token for one in content] == [rag.reader.tokenizer.decode([id]) for id in own.answer.token_ids]
+    assert content[0].logprob == pytest.approx(float(first.max()), abs=1e-3)
+    assert [one.logprob for one in content[0].top_logprobs] == pytest.approx(first.topk(3).values.tolist(), abs=1e-3)
+    assert all(one.top_logprobs[0].token == one.token for one in content), "greedily"
+    assert bytes(content[0].bytes or []).decode() == content[0].token
+    with client.chat.completions.create(**how, stream=True) as stream:
+        pieces = [event.choices[0].logprobs for event in stream]
+    streamed = [one for piece in pieces if piece for one in piece.content or []]
+    assert [(one.token, one.logprob) for one in streamed] == [(one.token, one.logprob) for one in content]
+    without = client.chat.completions.create(**{**how, "top_logprobs": None}).choices[0].logprobs
+    assert without is not None
+    assert without.content is not None
+    assert without.content[0].top_logprobs == []

@@ -26,6 +26,10 @@ def doctor(
         str | None,
         typer.Option("--adapter", metavar="DIR", help="Folder of a LoRA adapter, as PEFT writes it, to merge into it."),
     ] = None,
+    index: Annotated[
+        Path | None,
+        typer.Option("--index", metavar="DIR", help="Show what `ragcache certify` has found over this index, too."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Probe a model's rotary layout, check reuse against stock full prefill, and measure what reuse changes.
@@ -37,7 +41,8 @@ def doctor(
     from ragcache.model.checkpoint import default_model
     from ragcache.model.loading import load_reader
 
-    findings = _examined(load_reader(model or default_model(), adapter=adapter))
+    certified = _read_certificates(index) if index else []
+    findings = {**_examined(load_reader(model or default_model(), adapter=adapter)), "certificates": certified}
     if as_json:
         say_json(findings)
     else:
@@ -101,7 +106,26 @@ def _show(found: dict[str, Any]) -> None:
         ("built-in questions, answered from", "KL to full prefill, first token", "another first token"),
         [(r["name"], f"{r['kl']:.5f}", f"{r['changed']} of {r['questions']}") for r in found["ladder"]],
     )
+    for one in found["certificates"]:
+        say(
+            f"certified over the index, {one['model']} by {one['method']}: full prefill confirmed "
+            f"{one['confirmed']} of {one['questions']} answers (95 % interval {one['low']:.0%} to {one['high']:.0%})"
+            + (f"; {one['outdated']}, run `ragcache certify` again" if one["outdated"] else "")
+        )
     say(found["verdict"]["words"])
+
+
+def _read_certificates(index: Path) -> list[dict[str, Any]]:
+    """What was certified over an index, and what has changed since; loads no model."""
+    from ragcache.engine.certificate import Certificate
+    from ragcache.index.documents import Documents
+
+    with Documents.opened(index) as documents:
+        edition = documents.edition
+    return [
+        {**asdict(one), "outdated": "" if one.edition == edition else "its documents have changed since"}
+        for one in Certificate.read_all(index)
+    ]
 
 
 def _ranges(layers: Sequence[int]) -> str:
