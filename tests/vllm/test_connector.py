@@ -32,13 +32,10 @@ def logprobs(output: Any) -> torch.Tensor:
     return torch.tensor([seen[token].logprob for token in range(len(seen))])
 
 
-def _share(method: str) -> float | None:
-    """Nothing is recomputed inside vLLM; a row with a fixed cost takes no share."""
-    return 0.0 if METHODS[method].recompute else None
-
-
-def expected(engine: Engine, chunks: Sequence[Any], method: str) -> tuple[list[int], torch.Tensor]:
-    prefilled = engine.prefill(QUESTION, chunks, method=method, recompute=_share(method))
+def expected(
+    engine: Engine, chunks: Sequence[Any], method: str, share: float | None = None
+) -> tuple[list[int], torch.Tensor]:
+    prefilled = engine.prefill(QUESTION, chunks, method=method, recompute=share)
     return list(prefilled.prompt.token_ids), torch.log_softmax(prefilled.logits.float(), -1)
 
 
@@ -73,9 +70,7 @@ def test_first_token_and_greedy_text_are_those_of_our_engine(
     assert (report(first)["chunks"], report(first)["misses"]) == (6, [])
     assert distance(first, wanted) < 1e-4
     [text] = generate(llm, ids, tokens=TOKENS, ragcache=method)
-    ours = engine.answer(
-        QUESTION, chosen, method=method, recompute=_share(method), sampling=Sampling(max_new_tokens=TOKENS)
-    )
+    ours = engine.answer(QUESTION, chosen, method=method, sampling=Sampling(max_new_tokens=TOKENS))
     assert text.outputs[0].text.strip() == ours.text.strip()
 
 
