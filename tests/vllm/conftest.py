@@ -24,7 +24,8 @@ from ragcache.index.index import Index
 from ragcache.methods import METHODS
 from ragcache.model.loading import load_reader
 
-BLOCK, TOKENS = 32, 12
+BLOCK = 32
+NEIGHBOURS = 3
 
 
 @pytest.fixture(scope="session")
@@ -33,8 +34,14 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
     with Index(tmp_path_factory.mktemp("served") / "index", load_reader("bundled", dtype="float32")) as index:
         for file in sorted(path for path in bundled.corpus_path().rglob("*") if path.is_file())[:16]:
             put_document(index, file.name, file.read_text())
-        for method in ("naive", "auto"):
-            list(index.encode(METHODS[method].encode))
+        ids = [id for id, _ in index.catalog.places()]
+
+        def neighbours(chunk: str, count: int) -> list[str]:
+            here = ids.index(chunk)
+            return [*ids[here + 1 :], *ids[:here]][: min(count, NEIGHBOURS)]
+
+        for method in ("naive", "auto", "fusionrag"):
+            list(index.encode(METHODS[method].encode, neighbours=neighbours))
         yield index
 
 
@@ -77,3 +84,12 @@ def chunks(index: Index) -> Callable[[int], list[Any]]:
         return index.chunks(random.Random(seed).sample(ids, count))
 
     return chosen
+
+
+@pytest.fixture
+def file_of(index: Index) -> Callable[[Any, str], Any]:
+    def find(chunk: Any, method: str) -> Any:
+        [row] = index.catalog.encodings(chunk.id, METHODS[method].encode.recipe)
+        return index.store.path_of(row.key)
+
+    return find
