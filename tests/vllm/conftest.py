@@ -63,14 +63,15 @@ def engine(index: Index) -> Engine:
 
 @pytest.fixture(scope="session")
 def llm(index: Index) -> Any:
-    """vLLM over the same index."""
+    """vLLM over the same index, with so little room that requests are prefilled in parts and preempted."""
     from vllm import LLM
     from vllm_ragcache.launch import connector_config
     from vllm_ragcache.wanted import WORKER
 
     return LLM(
         str(bundled.reader_path()), dtype="float32", max_model_len=1024, block_size=BLOCK, enforce_eager=True,
-        max_logprobs=-1, logprobs_mode="raw_logprobs", enable_prefix_caching=True, max_num_batched_tokens=1024,
+        max_logprobs=-1, logprobs_mode="raw_logprobs", enable_prefix_caching=True, max_num_batched_tokens=256,
+        num_gpu_blocks_override=40,
         worker_cls=WORKER, kv_transfer_config=connector_config(index.path, memory_bytes=0),
     )  # fmt: skip
 
