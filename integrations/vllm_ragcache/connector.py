@@ -13,6 +13,7 @@ from ragcache.errors import InvalidArgument
 from ragcache.methods import DEFAULT_METHOD
 from ragcache.retrieve.needs import needs
 from vllm_ragcache.messages import LoadList, LoadResults
+from vllm_ragcache.metrics import ReuseMetrics, ReuseStats
 from vllm_ragcache.scheduler_side import SchedulerSide
 from vllm_ragcache.served_index import ServedIndex
 from vllm_ragcache.served_model import check_layers, check_served_model
@@ -110,6 +111,20 @@ class RagCacheConnector(KVConnectorBase_V1, SupportsHMA):
     ) -> tuple[bool, dict[str, Any] | None]:
         """The same."""
         return self.request_finished(request, [])
+
+    def get_kv_connector_stats(self) -> ReuseStats | None:
+        """What the scheduler counted; workers have told it what they did."""
+        return self._scheduler.take_stats() if self.role == KVConnectorRole.SCHEDULER else None
+
+    @classmethod
+    def build_kv_connector_stats(cls, data: dict[str, Any] | None = None) -> ReuseStats:
+        """The same from what was sent to the process that logs."""
+        return ReuseStats(data=data or {})
+
+    @classmethod
+    def build_prom_metrics(cls, *given: Any, **named: Any) -> ReuseMetrics:
+        """Counters beside vLLM's own."""
+        return ReuseMetrics(*given, **named)
 
     # -- what the worker calls
 

@@ -22,6 +22,7 @@ from ragcache.prompt import Prompt, Segment
 if TYPE_CHECKING:
     from vllm_ragcache.served_index import Piece
 
+
 @dataclass(frozen=True)
 class Recompute:
     """What a worker is to compute of a prompt before vLLM goes on with it.
@@ -123,6 +124,4 @@ def build_context(reader: Any, buffer: KVBuffer, pieces: Sequence[Piece], wanted
             exact |= {number} if piece.exact else set()
         asks = number if first == begin else asks
     none = ModelDims(reader.layers, 0, 0, 0)  # tokens are counted here, and FLOPs are not
-    return PrefillContext(
-        reader, Prompt(tuple(segments), asks), buffer, placed, frozenset(exact), FlopCounter(none)
-    )
+    return PrefillContext(reader, Prompt(tuple(segments), asks), buffer, placed, frozenset(exact), FlopCounter(none))

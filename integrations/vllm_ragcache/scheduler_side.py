@@ -11,6 +11,7 @@ from ragcache.methods import find_method
 from ragcache.model.tuning import read_tuning
 from ragcache.retrieve.needs import needs
 from vllm_ragcache.messages import Load, LoadList, LoadResults
+from vllm_ragcache.metrics import ReuseStats
 from vllm_ragcache.recompute import Recompute
 from vllm_ragcache.served_index import Composition, ServedIndex
 from vllm_ragcache.served_model import read_suffix, why_not_recompute
@@ -123,6 +124,7 @@ class SchedulerSide:
         self._found: dict[str, _Found] = {}
         self._reports: dict[str, RequestReport] = {}
         self._loads: list[Load] = []
+        self._stats = ReuseStats()
 
     def look_up(self, request: "Request") -> None:
         """Find what a request can load; one that loads nothing stays as it is, and exact."""
@@ -142,6 +144,7 @@ class SchedulerSide:
         report.lookup_ms = (time.perf_counter() - began) * 1e3
         if wanted or report.refused:
             self._reports[request.request_id] = report
+        self._count_look_up(report, found)
         if found and found.composition.pieces:
             report.chunks = found.composition.chunks
             self._found[request.request_id] = found
@@ -159,6 +162,7 @@ class SchedulerSide:
         slots = range(end - count, end)
         lacking = [piece.within(slots.start, end) for piece in found.composition.pieces]
         report.loaded_tokens = sum(piece.count for piece in lacking)
+        self._stats.count("ragcache:tokens", "loaded", report.loaded_tokens)
         # What is computed sees all of the prompt in front of it, whatever vLLM has of that.
         pieces = found.composition.pieces if found.recompute else tuple(piece for piece in lacking if piece.count)
         self._loads.append(Load(request.request_id, pieces, slots, block_ids, found.recompute))
@@ -171,14 +175,18 @@ class SchedulerSide:
     def note_results(self, results: LoadResults) -> None:
         """Put what workers say into the reports; a KV that failed is not loaded again."""
         for name, took in results.loaded.items():
+            self._stats.count("ragcache:seconds", "load", took.ms / 1e3)
             if name in self._reports and name not in results.failed:
                 self._reports[name].load_ms += took.ms
         for name, computed in results.recomputed.items():
+            self._stats.count("ragcache:tokens", "recomputed", computed.recomputed)
+            self._stats.count("ragcache:tokens", "fresh", computed.fresh)
             if name in self._reports and name not in results.failed:
                 report = self._reports[name]
                 report.recomputed_tokens, report.fresh_tokens = computed.recomputed, computed.fresh
                 report.charged = computed.charged
         for name, (key, reason) in results.failed.items():
+            self._stats.count("ragcache:requests", "failed", 1)
             if key:
                 self._index.set_aside(key, reason)
             self._found.pop(name, None)
@@ -186,6 +194,11 @@ class SchedulerSide:
                 report = self._reports[name]
                 report.loaded_tokens = report.chunks = 0
                 report.misses.append({"chunk": "", "source": "all chunks", "tokens": 0, "reason": reason})
+
+    def take_stats(self) -> ReuseStats | None:
+        """What was counted since the last call."""
+        stats, self._stats = self._stats, ReuseStats()
+        return None if stats.is_empty() else stats
 
     def finish(self, request: "Request") -> RequestReport | None:
         """The report of a request that is over."""
@@ -195,6 +208,19 @@ class SchedulerSide:
         if report is not None:
             _log.info("ragcache %s %s", request.request_id, report)
         return report
+
+    def _count_look_up(self, report: RequestReport, found: _Found | None) -> None:
+        """Count a request by what was found for it."""
+        loaded = found.composition.chunks if found else 0
+        outcome = "refused" if report.refused else "reused" if loaded else "nothing found" if found else "full"
+        for counter, label, value in (
+            ("requests", outcome, 1),
+            ("chunks", "loaded", loaded),
+            ("chunks", "missed", len(report.misses)),
+            ("tokens", "all", report.prompt_tokens),
+            ("seconds", "look-up", report.lookup_ms / 1e3),
+        ):
+            self._stats.count(f"ragcache:{counter}", label, value)
 
     def _find(self, token_ids: Sequence[int], wanted: Wanted) -> _Found:
         """What can be loaded, and what is to be computed with it.
