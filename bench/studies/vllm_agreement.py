@@ -111,7 +111,8 @@ def cases(index: Index) -> Iterator[Case]:
     for kind, count in KINDS.items():
         for question in rng.sample(questions, count):
             chunks = index.chunks(rng.sample(ids, rng.randint(4, 9)))
-            parts, middle = [index.prefix_segment, *chunks], 1 + len(chunks) // 2
+            middle = 1 + len(chunks) // 2
+            parts: list[Chunk | Segment] = [index.prefix_segment, *chunks]
             if kind == "duplicate":
                 parts.append(chunks[0])
             elif kind == "unknown text between chunks":
@@ -164,7 +165,7 @@ def watch_choices() -> list[list[int]]:
         seen.append(chosen.tolist())
         return chosen
 
-    recompute.choose_rows = watched
+    setattr(recompute, "choose_rows", watched)  # noqa: B010
     return seen
 
 

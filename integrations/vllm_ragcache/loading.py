@@ -118,7 +118,7 @@ class KVLoader:
         total = blobs[0].layers[0].shape[1]
         heads = {number: self._share.own(layer.num_kv_heads, total) for number, layer in layers.items()}
         for number, both in self._moved(pieces, blobs, heads):
-            _write(layers[number], *both, mapping)
+            _write(layers[number], both[0], both[1], mapping)
             nbytes += both.nbytes
         ms = (time.perf_counter() - began) * 1e3
         return LoadedKV(sum(piece.count for piece in pieces), nbytes, ms, read_ms)

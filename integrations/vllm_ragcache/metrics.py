@@ -28,7 +28,7 @@ class ReuseStats(KVConnectorStats):
 
     def reset(self) -> None:
         """Begin anew."""
-        self.data = {}
+        self.data = dict[str, Any]()
 
     def aggregate(self, other: KVConnectorStats) -> "ReuseStats":
         """Both together."""

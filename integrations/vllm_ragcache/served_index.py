@@ -175,7 +175,7 @@ class ServedIndex:
         """
         self._take_up_new()
         pieces, places = self._load_prefix(token_ids), self._find(token_ids)
-        before = (pieces[0].key,) if pieces else None
+        before: tuple[str, ...] | None = (pieces[0].key,) if pieces else None
         misses, ahead, end, fresh = list[Miss](), list[str](), sum(piece.count for piece in pieces), 0
         last = len(token_ids) - 1  # it has to be computed, whatever it is
         for match, chunk in (place for place in places if place[0].slot < last):

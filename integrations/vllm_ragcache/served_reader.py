@@ -113,7 +113,7 @@ class ServedReader:
             return _by_head(tensor, size)
         from vllm.distributed import tensor_model_parallel_all_gather
 
-        parts = _by_head(tensor_model_parallel_all_gather(tensor, dim=-1), size)
+        parts = _by_head(tensor_model_parallel_all_gather(tensor.contiguous(), dim=-1), size)
         return parts[:: len(parts) // self._kv_heads]  # where ranks outnumber heads, several have the same one
 
     def _score(self, sink: ScoreSink, probabilities: Tensor) -> None:
@@ -122,7 +122,7 @@ class ServedReader:
             return sink(probabilities)
         from vllm.distributed import tensor_model_parallel_all_gather
 
-        return sink(tensor_model_parallel_all_gather(probabilities, dim=0))
+        return sink(tensor_model_parallel_all_gather(probabilities.contiguous(), dim=0))
 
 
 def _by_head(tensor: Tensor, size: int) -> Tensor:
