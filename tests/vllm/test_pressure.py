@@ -79,7 +79,9 @@ def test_exact_and_composed_answers_stay_what_they_are_under_pressure(
     aborted = {f"{number}" for number, (_, tokens) in enumerate(asked) if tokens > 1 and rng.random() < 0.3}
     finished = run_under_pressure(llm, requests, aborted)
     assert len(finished) >= REQUESTS - len(aborted)
-    assert min(seen["preempted"], seen["in parts"], len(aborted)) >= 5, (seen, len(aborted))
+    assert seen["preempted"] >= 5, seen
+    assert seen["in parts"] >= 3, seen
+    assert len(aborted) >= 20
     wrong = list[Any]()
     for name, output in finished.items():
         one, tokens = asked[int(name)]
