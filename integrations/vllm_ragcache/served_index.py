@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ragcache.encode import Encoder, Prefixed
@@ -31,12 +31,18 @@ class Piece:
         Where that stands in the prompt.
     count : int
         How many are taken.
+    chunk : str or None
+        Id of the chunk that they are of; None for the system prefix.
+    exact : bool
+        Whether a full prefill of the prompt would give them this very KV.
     """
 
     key: str
     first: int
     slot: int
     count: int
+    chunk: str | None = None
+    exact: bool = False
 
     @property
     def end(self) -> int:
@@ -46,7 +52,7 @@ class Piece:
     def within(self, start: int, end: int) -> "Piece":
         """What of it stands in slots `start` to `end`; of no tokens, if nothing does."""
         low, high = max(self.slot, start), min(self.end, end)
-        return Piece(self.key, self.first + low - self.slot, low, max(0, high - low))
+        return replace(self, first=self.first + low - self.slot, slot=low, count=max(0, high - low))
 
 
 @dataclass(frozen=True)
@@ -73,12 +79,12 @@ class Miss:
 
 @dataclass(frozen=True)
 class Composition:
-    """What of a prompt comes from the store: everything up to `end`.
+    """What of a prompt comes from the store.
 
     Attributes
     ----------
     pieces : tuple of Piece
-        From the first slot on, without gaps: the system prefix, then chunks. None where no chunk can be loaded.
+        From left to right: the system prefix, then chunks. None where no chunk can be loaded.
     misses : tuple of Miss
         The prompt's other chunks.
     """
@@ -88,13 +94,23 @@ class Composition:
 
     @property
     def end(self) -> int:
-        """Tokens that the pieces cover."""
+        """The slot behind the last piece."""
         return self.pieces[-1].end if self.pieces else 0
 
     @property
     def chunks(self) -> int:
         """How many chunks are loaded."""
-        return max(0, len(self.pieces) - 1)
+        return sum(piece.chunk is not None for piece in self.pieces)
+
+    @property
+    def fresh(self) -> int:
+        """Tokens in front of the last piece that are in none, and have to be computed."""
+        return self.end - sum(piece.count for piece in self.pieces)
+
+    @property
+    def inexact(self) -> int:
+        """Tokens in front of the last piece's end whose KV is not what a full prefill would give."""
+        return self.end - sum(piece.count for piece in self.pieces if piece.exact)
 
     @property
     def digest(self) -> str:
@@ -145,7 +161,7 @@ class ServedIndex:
         """Chunks by id, in the order asked for; those that are gone are left out."""
         return read_chunks(self.catalog, ids)
 
-    def compose(self, token_ids: Sequence[int], encoder: Encoder) -> Composition:
+    def compose(self, token_ids: Sequence[int], encoder: Encoder, most_fresh: int = 0) -> Composition:
         """Find what of a prompt can be loaded.
 
         Parameters
@@ -154,36 +170,48 @@ class ServedIndex:
             The prompt, whoever wrote and tokenised it.
         encoder : Encoder
             Whose KV is loaded.
+        most_fresh : int
+            Most tokens in front of a chunk that may have to be computed; at 0, all pieces are neighbours.
         """
         self._take_up_new()
-        prefix = len(self._prefix) if tuple(token_ids[: len(self._prefix)]) == self._prefix else 0
-        places = self._find(token_ids, prefix)
-        prefix_key = self._key(PREFIX, (), self._prefix)
-        why = self._refusal(prefix_key) if prefix else "the prompt does not begin with the index's system prompt"
-        pieces = [] if why else [Piece(prefix_key, 0, 0, prefix)]
-        before: tuple[str, ...] | None = (prefix_key,)
-        misses, ahead = list[Miss](), list[str]()
-        for match, chunk in places:
-            found, reason = self._find_row(chunk, encoder, before, ahead) if not why else (None, why)
-            if not reason and match.slot != pieces[-1].end:
-                reason = "other tokens stand in front of it, and have to be computed first"
-            if found is None or reason:
-                misses.append(Miss(chunk.id, chunk.source, match.count, reason))
-                why = why or "it stands behind tokens that are computed"
-                continue
-            pieces.append(Piece(found.key, match.first, match.slot, match.count))
-            exact = before is not None and found.left == before and match.count == len(chunk.segment)
-            before = (*before, found.key) if before is not None and exact else None
+        pieces, places = self._load_prefix(token_ids), self._find(token_ids)
+        before: tuple[str, ...] | None = (pieces[0].key,) if pieces else None
+        misses, ahead, end, fresh = list[Miss](), list[str](), sum(piece.count for piece in pieces), 0
+        last = len(token_ids) - 1  # it has to be computed, whatever it is
+        for match, chunk in (place for place in places if place[0].slot < last):
+            gap, count = match.slot - end, min(match.count, last - match.slot)
+            before = before if gap == 0 else None
+            found, reason = self._find_row(chunk, encoder, before, ahead)
             ahead.append(chunk.id)
-        return Composition(tuple(pieces) if len(pieces) > 1 else (), tuple(misses))
+            if found is not None and fresh + gap > most_fresh:
+                found, reason = None, _too_many(fresh + gap, most_fresh, begun=bool(pieces))
+            if found is None:
+                misses.append(Miss(chunk.id, chunk.source, match.count, reason))
+                continue
+            exact = before is not None and found.left == before and match.first == 0
+            pieces.append(Piece(found.key, match.first, match.slot, count, chunk.id, exact))
+            whole = exact and count == len(chunk.segment)
+            before = (*before, found.key) if whole and before is not None else None
+            end, fresh = match.slot + count, fresh + gap
+        found_any = any(piece.chunk is not None for piece in pieces)
+        return Composition(tuple(pieces) if found_any else (), tuple(misses))
 
     def set_aside(self, key: str, reason: str) -> None:
         """Note that a KV failed its checks; it is not looked at again until its file is another."""
         self._unusable[key] = reason, self._status(key)
 
-    def _find(self, token_ids: Sequence[int], start: int) -> list[tuple[TokenMatch, Chunk]]:
+    def _load_prefix(self, token_ids: Sequence[int]) -> list[Piece]:
+        """The system prefix, if the prompt begins with it and its KV is there."""
+        key, count = self._key(PREFIX, (), self._prefix), len(self._prefix)
+        there = self._begins(token_ids) and count > 0 and not self._refusal(key)
+        return [Piece(key, 0, 0, count, exact=True)] if there else []
+
+    def _begins(self, token_ids: Sequence[int]) -> bool:
+        return tuple(token_ids[: len(self._prefix)]) == self._prefix
+
+    def _find(self, token_ids: Sequence[int]) -> list[tuple[TokenMatch, Chunk]]:
         """The chunks of a prompt, each as that of the document that is meant."""
-        matches = self._matcher.find(token_ids, start)
+        matches = self._matcher.find(token_ids, len(self._prefix) if self._begins(token_ids) else 0)
         known = {chunk.id: chunk for chunk in self.chunks([match.chunks[0] for match in matches])}
         matches = [match for match in matches if match.chunks[0] in known]
         chunks = mark_copies(self, [known[match.chunks[0]] for match in matches])
@@ -240,3 +268,12 @@ class ServedIndex:
             for start in range(0, len(new), _AT_ONCE):
                 self._matcher.add(self._read_tokens(new[start : start + _AT_ONCE]).items())
             self._edition = edition
+
+
+def _too_many(fresh: int, most: int, *, begun: bool) -> str:
+    """Why what stands in front of a chunk cannot be computed within a load."""
+    if most:
+        return f"{fresh:,} tokens in front of it have to be computed first, and a step of vLLM takes {most:,}"
+    if not begun:
+        return "the prompt does not begin with the index's system prompt, or that one's KV is gone"
+    return "other tokens stand in front of it, and have to be computed first"

@@ -9,7 +9,9 @@ from ragcache.index.binding import MADE_BY
 from ragcache.model.fingerprint import digest_tokenizer
 from ragcache.model.rope import RopeLayout
 from ragcache.model.weight_files import weights_of_files
+from ragcache.prompt import SYSTEM, Template
 from ragcache.store import Catalog
+from vllm_ragcache.wanted import WORKER
 
 if TYPE_CHECKING:
     from vllm.config import ModelConfig, VllmConfig
@@ -64,6 +66,19 @@ def check_served_model(catalog: Catalog, path: Path, config: "VllmConfig") -> No
         )
 
 
+def why_not_recompute(config: "VllmConfig") -> str:
+    """Why a server as it was started cannot compute tokens within a load; empty where it can."""
+    parallel = config.parallel_config
+    reasons = {
+        f"it was started without --worker-cls {WORKER}": parallel.worker_cls != WORKER,
+        "its layers are spread by --pipeline-parallel-size": parallel.pipeline_parallel_size > 1,
+        "its requests are spread by --data-parallel-size": parallel.data_parallel_size > 1,
+        "it serves adapters by --enable-lora": config.lora_config is not None,
+        "the model's positions have several dimensions": config.model_config.uses_mrope,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
+
+
 def check_layers(kv_cache_config: "KVCacheConfig") -> None:
     """Refuse a model of which vLLM keeps more than one kind of KV, or not all of it.
 
@@ -82,17 +97,26 @@ def check_layers(kv_cache_config: "KVCacheConfig") -> None:
 
 def describe_served(model: "ModelConfig") -> dict[str, Any]:
     """What `ragcache.model.fingerprint.describe_model` says of a model, of one that vLLM loads."""
-    from transformers import AutoTokenizer
-
     folder = Path(model.model)
     commit = getattr(model.hf_config, "_commit_hash", None)
-    tokenizer = AutoTokenizer.from_pretrained(model.tokenizer, revision=model.tokenizer_revision)
     return {
         "weights": weights_of_files(folder) if folder.is_dir() else commit,
-        "tokenizer": digest_tokenizer(tokenizer),
+        "tokenizer": digest_tokenizer(_load_tokenizer(model)),
         "dtype": str(model.dtype),
         "config": model.hf_config.to_dict(),
     }
+
+
+def read_suffix(catalog: Catalog, model: "ModelConfig") -> tuple[int, ...]:
+    """The tokens that the chat template writes behind a question, where the model is to answer."""
+    template = Template(_load_tokenizer(model), catalog.setting("system", SYSTEM))
+    return template.question("?")[1].token_ids
+
+
+def _load_tokenizer(model: "ModelConfig") -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(model.tokenizer, revision=model.tokenizer_revision)
 
 
 def _made_by(catalog: Catalog, path: Path) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragcache.encode import Encoder, PromptEncoder
 from ragcache.errors import InvalidArgument
@@ -11,9 +11,15 @@ from ragcache.method import Method
 from ragcache.methods import find_method
 from ragcache.model.tuning import Tuning
 from ragcache.schedule import Flat
+from ragcache.select import FirstTokens, KeyDeviation, QuestionAttention, RandomTokens
+
+if TYPE_CHECKING:
+    from vllm_ragcache.served_index import Composition
 
 FIELD = "ragcache"  # of a request's kv_transfer_params, and of those that come back
+WORKER = "vllm_ragcache.worker.RagCacheWorker"  # without which vLLM cannot recompute
 _FIELDS = ("method", "recompute")
+_SELECTORS = (FirstTokens, KeyDeviation, QuestionAttention, RandomTokens)
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,9 @@ class Wanted:
     recompute: float
 
 
-def parse_wanted(params: Mapping[str, Any] | None, default: str, tuning: Tuning | None = None) -> Wanted | None:
+def parse_wanted(
+    params: Mapping[str, Any] | None, default: str, tuning: Tuning | None = None, unable: str = ""
+) -> Wanted | None:
     """Read a request's `kv_transfer_params`.
 
     Parameters
@@ -44,9 +52,11 @@ def parse_wanted(params: Mapping[str, Any] | None, default: str, tuning: Tuning 
         `{"ragcache": {"method": NAME, "recompute": SHARE}}`, either of them or both; the name alone in place of the
         inner mapping; False for full prefill.
     default : str
-        Name of the method where none is asked for; it recomputes nothing unless a share is.
+        Name of the method where none is asked for.
     tuning : Tuning or None
         How the served model was tuned to read chunks, if it was.
+    unable : str
+        Why this server cannot recompute tokens, if it cannot: the default method then only loads.
 
     Returns
     -------
@@ -74,16 +84,18 @@ def parse_wanted(params: Mapping[str, Any] | None, default: str, tuning: Tuning 
         return None
     check_method(row, tuning)
     share = asked.get("recompute")
-    if share is None and name == default and row.recompute:
+    if share is None and name == default and row.recompute and unable:
         share = 0.0
     if share is not None and not isinstance(share, int | float):
         raise InvalidArgument(f"recompute is {share!r}; it is a share between 0 and 1")
     budget = row.budget(share)
-    if budget > 0:
+    if budget > 0 and unable:
         raise InvalidArgument(
-            f"method {row.name!r} is to recompute {budget:.0%} of the tokens, and on vLLM chunks are only loaded; ask "
-            f'with {{"{FIELD}": {{"method": "{row.name}", "recompute": 0}}}}, or `ragcache ask --method {row.name}`'
+            f"method {row.name!r} is to recompute {budget:.0%} of the tokens, and this server only loads: {unable}; "
+            f'ask with {{"{FIELD}": {{"method": "{row.name}", "recompute": 0}}}}'
         )
+    if budget > 0:
+        check_selector(row)
     return Wanted(row.name, row.encode, budget)
 
 
@@ -107,3 +119,37 @@ def check_method(row: Method, tuning: Tuning | None) -> None:
     else:
         return
     raise InvalidArgument(f"method {row.name!r} cannot run on vLLM: it {why}; take auto, naive or full")
+
+
+def check_selector(row: Method) -> None:
+    """Refuse a selector that needs more than a prompt's tokens and KV.
+
+    Raises
+    ------
+    InvalidArgument
+        The message names it.
+    """
+    if row.select is None or isinstance(row.select, _SELECTORS):
+        return
+    known = ", ".join(selector.__name__ for selector in _SELECTORS)
+    raise InvalidArgument(
+        f"method {row.name!r} cannot recompute on vLLM: it chooses by {row.select!r}, and a worker runs {known}; "
+        f"ask with recompute 0, or `ragcache ask --method {row.name}`"
+    )
+
+
+def count_first_pass(row: Method, found: "Composition", question: int) -> int:
+    """How many tokens a row's selector runs through the model at once, before any is chosen.
+
+    Parameters
+    ----------
+    row : Method
+        Says which selector.
+    found : Composition
+        What of the prompt comes from the store.
+    question : int
+        Tokens of the question's words.
+    """
+    if isinstance(row.select, KeyDeviation):
+        return found.inexact
+    return found.fresh + question if isinstance(row.select, QuestionAttention) else 0

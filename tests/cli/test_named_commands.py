@@ -21,9 +21,8 @@ NAMED = re.compile(r"(\brun )?`(ragcache [^`]*)`")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 FOREIGN = {"--dirty", "--always", "--abbrev", "--exclude", "--upgrade", "--no-deps"}  # git's and pip's
 FOREIGN |= {
-    "--kv-transfer-config",
-    "--kv",
-    "--served-model-name",
+    *("--kv-transfer-config", "--kv", "--served-model-name", "--worker-cls", "--worker", "--max-num-batched-tokens"),
+    *("--pipeline-parallel-size", "--data-parallel-size", "--enable-lora"),
 }  # vLLM's, of which one is also spelt with underscores
 BENCH = ROOT / "bench"
 STYLES = BENCH / "ragcache_bench/pages"  # which name custom properties

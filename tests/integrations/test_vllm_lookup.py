@@ -158,6 +158,44 @@ def test_other_tokens_between_chunks_end_what_is_loaded(index: Index) -> None:
     assert "other tokens stand in front" in found.misses[0].reason
 
 
+def test_chunks_behind_other_tokens_are_found_where_those_may_be_computed(index: Index) -> None:
+    ids, chunks = prompt_of(index, 3, 0, 2, between=[77, 78])
+    served = ServedIndex(index.path)
+    found = served.compose(ids, NAIVE, most_fresh=4)
+    assert (found.chunks, found.fresh, found.misses) == (3, 4, ())
+    [row] = index.catalog.encodings(chunks[1].id, NAIVE.recipe)
+    index.store.path_of(row.key).unlink()
+    count = len(chunks[1].segment)
+    found = served.compose(ids, NAIVE, most_fresh=100)
+    assert (found.chunks, found.fresh, found.misses[0].chunk) == (2, 4 + count, chunks[1].id)
+    found = served.compose(ids, NAIVE, most_fresh=3 + count)
+    assert (found.chunks, found.fresh) == (1, 0)
+    assert f"{4 + count} tokens in front of it" in found.misses[1].reason
+    found = served.compose([ids[0] + 1, *ids[1:]], NAIVE, most_fresh=100)
+    assert (found.chunks, found.fresh) == (2, len(index.prefix_segment) + 4 + count)
+
+
+def test_what_a_full_prefill_would_give_too_is_marked_exact(index: Index) -> None:
+    [first, second] = [id for id, _ in index.catalog.places() if id.startswith(index.catalog.places()[0][0][:16])]
+    order = [[id for id, _ in index.catalog.places()].index(name) for name in (first, second)]
+    found = ServedIndex(index.path).compose(prompt_of(index, *order)[0], AUTO)
+    assert [piece.exact for piece in found.pieces] == [True, True, True]  # a document as it was ingested
+    found = ServedIndex(index.path).compose(prompt_of(index, *order)[0], NAIVE)
+    assert [piece.exact for piece in found.pieces] == [True, False, False]  # made behind no system prompt
+    assert found.inexact == sum(piece.count for piece in found.pieces[1:])
+    found = ServedIndex(index.path).compose(prompt_of(index, *order, between=[7])[0], AUTO, most_fresh=9)
+    assert [piece.exact for piece in found.pieces] == [True, True, False]
+    assert not any(
+        piece.exact for piece in ServedIndex(index.path).compose(prompt_of(index, order[1])[0], AUTO).pieces[1:]
+    )
+
+
+def test_the_prompts_last_token_is_left_to_be_computed(index: Index) -> None:
+    ids, chunks = prompt_of(index, 0, 1)
+    ids = ids[: len(index.prefix_segment) + sum(len(chunk.segment) for chunk in chunks)]
+    assert ServedIndex(index.path).compose(ids, NAIVE).end == len(ids) - 1
+
+
 def test_a_prompt_that_begins_in_another_way_loads_nothing_and_says_so(index: Index) -> None:
     ids, _ = prompt_of(index, 0, 1)
     found = ServedIndex(index.path).compose([ids[0] + 1, *ids[1:]], NAIVE)
@@ -359,8 +397,8 @@ def test_what_is_served_is_described_as_the_reader_describes_itself(index: Index
 
 def test_a_request_names_a_method_or_takes_the_default() -> None:
     assert parse_wanted(None, "auto").method == "auto"
-    assert METHODS["auto"].recompute > 0, "the default recomputes, where it can"
-    assert parse_wanted(None, "auto").recompute == parse_wanted({"ragcache": "auto"}, "auto").recompute == 0
+    assert parse_wanted(None, "auto").recompute == parse_wanted({"ragcache": "auto"}, "auto").recompute == 0.05
+    assert parse_wanted(None, "auto", unable="it was started so").recompute == 0
     assert parse_wanted({"ragcache": "naive"}, "auto").method == "naive"
     assert parse_wanted({"ragcache": {"method": "epic", "recompute": 0}}, "auto").encoder == METHODS["epic"].encode
     assert parse_wanted({"ragcache": {"method": "fusionrag", "recompute": 0.0}}, "auto").encoder.recipe.startswith(
@@ -369,6 +407,8 @@ def test_a_request_names_a_method_or_takes_the_default() -> None:
     assert parse_wanted({"ragcache": False}, "auto") is None
     assert parse_wanted({"ragcache": "full"}, "auto") is None
     assert parse_wanted({"do_remote_prefill": True}, "full") is None
+    for name, share in (("epic", 0.15), ("cacheblend", 0.15), ("prophetkv", 0.2), ("fusionrag", 0.15)):
+        assert parse_wanted({"ragcache": name}, "auto").recompute == share
 
 
 @pytest.mark.parametrize(
@@ -383,8 +423,8 @@ def test_what_vllm_cannot_run_is_refused_by_name(name: str) -> None:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"method": "epic"}, "15% of the tokens"),
-        ({"method": "auto", "recompute": 0.3}, "30% of the tokens"),
+        ({"method": "cacheclip"}, "'cacheclip' cannot recompute on vLLM: it chooses by Grouped"),
+        ({"method": "behind-document", "recompute": 0.3}, "'behind-document' cannot run on vLLM"),
         ({"method": "auto", "recompute": "much"}, "recompute is 'much'"),
         ({"methods": "auto"}, "method and recompute"),
         (7, "ragcache=7"),

@@ -24,7 +24,8 @@ from ragcache.index.index import Index
 from ragcache.methods import METHODS
 from ragcache.model.loading import load_reader
 
-BLOCK, TOKENS = 32, 12
+BLOCK = 32
+NEIGHBOURS = 3
 
 
 @pytest.fixture(scope="session")
@@ -33,8 +34,14 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
     with Index(tmp_path_factory.mktemp("served") / "index", load_reader("bundled", dtype="float32")) as index:
         for file in sorted(path for path in bundled.corpus_path().rglob("*") if path.is_file())[:16]:
             put_document(index, file.name, file.read_text())
-        for method in ("naive", "auto"):
-            list(index.encode(METHODS[method].encode))
+        ids = [id for id, _ in index.catalog.places()]
+
+        def neighbours(chunk: str, count: int) -> list[str]:
+            here = ids.index(chunk)
+            return [*ids[here + 1 :], *ids[:here]][: min(count, NEIGHBOURS)]
+
+        for method in ("naive", "auto", "fusionrag"):
+            list(index.encode(METHODS[method].encode, neighbours=neighbours))
         yield index
 
 
@@ -56,14 +63,16 @@ def engine(index: Index) -> Engine:
 
 @pytest.fixture(scope="session")
 def llm(index: Index) -> Any:
-    """vLLM over the same index."""
+    """vLLM over the same index, with so little room that requests are prefilled in parts and preempted."""
     from vllm import LLM
     from vllm_ragcache.launch import connector_config
+    from vllm_ragcache.wanted import WORKER
 
     return LLM(
         str(bundled.reader_path()), dtype="float32", max_model_len=1024, block_size=BLOCK, enforce_eager=True,
-        max_logprobs=-1, logprobs_mode="raw_logprobs", enable_prefix_caching=True, max_num_batched_tokens=1024,
-        kv_transfer_config=connector_config(index.path, memory_bytes=0),
+        max_logprobs=-1, logprobs_mode="raw_logprobs", enable_prefix_caching=True, max_num_batched_tokens=256,
+        num_gpu_blocks_override=40,
+        worker_cls=WORKER, kv_transfer_config=connector_config(index.path, memory_bytes=0),
     )  # fmt: skip
 
 
@@ -76,3 +85,12 @@ def chunks(index: Index) -> Callable[[int], list[Any]]:
         return index.chunks(random.Random(seed).sample(ids, count))
 
     return chosen
+
+
+@pytest.fixture
+def file_of(index: Index) -> Callable[[Any, str], Any]:
+    def find(chunk: Any, method: str) -> Any:
+        [row] = index.catalog.encodings(chunk.id, METHODS[method].encode.recipe)
+        return index.store.path_of(row.key)
+
+    return find
