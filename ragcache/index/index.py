@@ -18,6 +18,7 @@ from ragcache.index.binding import bind_model, bind_template
 from ragcache.index.chunks import Chunk, Loaded, chunk_id, document_id, is_text_id, read_chunks, text_id
 from ragcache.index.encoding_batches import batches, capacity
 from ragcache.index.encoding_context import STRUCTURAL, IndexEncodingContext, displaced, lacking_extras
+from ragcache.index.reconcile import reconcile
 from ragcache.index.second_sight import SecondSight
 from ragcache.index.stored_kv import StoredKV
 from ragcache.index.variants import fit_variant, rank_rows
@@ -274,9 +275,9 @@ class Index:
 
     def drop_missing(self) -> int:
         """Let go of KV whose files are gone, so that it is made again; how many files."""
-        gone = self.catalog.keys() - set(self.store.list())
+        gone = reconcile(self.catalog, list(self.store.list())).missing_blobs
         self.catalog.drop_key(*gone)
-        self.release(sorted(gone))
+        self.release(gone)
         return len(gone)
 
     def encode_batch(self, encoder: Encoder, batch: Sequence[tuple[ChunkRow, LeftContext]]) -> None:
@@ -368,6 +369,8 @@ class Index:
                 return replace(found, reason=f"{found.reason}; {reason}") if reason else found
         if is_text_id(chunk.id) and (kept := self._find_seen(chunk, recipes, before)) is not None:
             return kept
+        if not (reason or rows) and self.catalog.has_damaged(chunk.id):
+            reason = f"what the catalogue says of its KV fails its checksum; run `{ingest(self.path)}`"
         return Loaded(None, "", reason or f"no {encoder.recipe} KV was made for it")
 
     def left(self, chunk: Chunk, encoder: Encoder) -> tuple[ChunkKV, ...]:

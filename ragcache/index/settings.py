@@ -7,6 +7,7 @@ from typing import Any
 
 from ragcache.encode import PromptEncoder
 from ragcache.errors import EmptyIndex, IndexFormat, MissingEncoding, ingest
+from ragcache.index.reconcile import reconcile
 from ragcache.method import Method
 from ragcache.store import Catalog, LocalStore
 
@@ -32,7 +33,7 @@ def stats(path: str | Path) -> dict[str, Any]:
     catalog = Catalog(path / "catalog.sqlite")
     try:
         found = {**catalog.stats(), "outdated": outdated_counts(catalog)}
-        missing = _find_missing(catalog, path)
+        missing = reconcile(catalog, list(LocalStore.list_keys(path / "kv"))).missing_blobs
         found["bytes"] -= catalog.bytes_under(missing)
     finally:
         catalog.close()
@@ -40,11 +41,6 @@ def stats(path: str | Path) -> dict[str, Any]:
     model = {"model": known["name"], "adapter": known.get("adapter", "")}
     lost = {"missing_kv": len(missing), "missing": _name_missing(path, len(missing), found["chunks"])}
     return {"path": str(path), **model, "method": known["method"], **found, **lost, "free_bytes": free}
-
-
-def _find_missing(catalog: Catalog, path: Path) -> set[str]:
-    """Keys of the KV whose files are gone."""
-    return catalog.keys() - set(LocalStore.list_keys(path / "kv"))
 
 
 def _name_missing(path: Path, blobs: int, chunks: int) -> list[str]:

@@ -6,16 +6,18 @@ from ragcache.store.catalog import Catalog
 from ragcache.store.codec import Codec, Int8, Raw
 from ragcache.store.entries import PART, Entries, EntryRow
 from ragcache.store.forgotten import Forgotten
-from ragcache.store.key import PREFIX, bind_secret, kv_key, load_or_create_secret
+from ragcache.store.key import CODEC, PREFIX, RAW, KeyMaker, bind_secret, kv_key, load_or_create_secret
 from ragcache.store.local import LocalStore, hold_turn, is_key, locks_of
 from ragcache.store.memory import MemoryTier
 from ragcache.store.schema import CALLED, COLLECTION, ChunkRow, DocumentRow, EncodingRow
 
 __all__ = [
     "CALLED",
+    "CODEC",
     "COLLECTION",
     "PART",
     "PREFIX",
+    "RAW",
     "Access",
     "Blob",
     "Catalog",
@@ -27,6 +29,7 @@ __all__ = [
     "EntryRow",
     "Forgotten",
     "Int8",
+    "KeyMaker",
     "LocalStore",
     "MemoryTier",
     "Raw",

@@ -83,13 +83,16 @@ class Database:
         """
         self.read("PRAGMA wal_checkpoint(TRUNCATE)")
 
-    def _rows(self, make: Callable[..., _Row], query: str, *parameters: Any) -> list[_Row]:
+    def rows(self, make: Callable[..., _Row], query: str, *parameters: Any) -> list[_Row]:
+        """What a query's rows say, each made into a value that checks itself."""
         try:
             return [make(*values) for values in self.read(query, *parameters)]
         except DamagedRow as error:
+            if error.remedy is None:
+                raise self._damaged(error) from error
             raise IndexFormat(
-                f"{error} in {self.path}, so it was changed on the disk; run `{ingest(self.path.parent)}`, which reads "
-                "its document anew"
+                f"{error} in {self.path}, so it was changed on the disk; run `{ingest(self.path.parent)}`, which "
+                f"{error.remedy}"
             ) from error
         except (ValueError, TypeError) as error:
             raise self._damaged(error) from error
@@ -99,6 +102,11 @@ class Database:
         with self._lock, self._guard():
             self._follow()
             return self._connection.execute(query, parameters).fetchall()
+
+    def check_file(self) -> list[str]:
+        """What SQLite finds wrong with the file as a whole."""
+        found = [str(text) for (text,) in self.read("PRAGMA integrity_check(10)")]
+        return [] if found == ["ok"] else [f"{self.path}: {text}" for text in found]
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
