@@ -32,6 +32,15 @@ Strict = Annotated[
     bool,
     typer.Option("--strict", help="Exit with 1 if a file under the paths is not read, unless a pattern leaves it out."),
 ]
+KV = Annotated[
+    str | None,
+    typer.Option(
+        "--kv",
+        metavar="CODEC",
+        help="How a new index writes KV: raw (default), as the model made it; bf16; int8; k8v4, 8-bit keys and 4-bit "
+        "values. `ragcache store stats` says what each would take.",
+    ),
+]
 
 _LISTED = 5
 
@@ -64,6 +73,7 @@ def ingest(
             "remembers it.",
         ),
     ] = None,
+    kv: KV = None,
     exclude: Exclude = None,
     no_ignore: NoIgnore = False,
     strict: Strict = False,
@@ -103,7 +113,7 @@ def ingest(
         place = Path(stack.enter_context(TemporaryDirectory())) if dry_run else index
         open_or_make = partial(opened, methods=method, new=place) if paths else open_index
         rag = stack.enter_context(
-            open_or_make(index, model=model, adapter=adapter, embedder=embedder, dtype=dtype, device=device)
+            open_or_make(index, model=model, adapter=adapter, embedder=embedder, dtype=dtype, device=device, kv=kv)
         )
         if rag.model_note:
             note(rag.model_note)

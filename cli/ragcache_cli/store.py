@@ -33,11 +33,24 @@ def stats(index: IndexPath = DEFAULT_INDEX, as_json: AsJson = False) -> None:
     say(f"{found['path']}: {found['documents']:,} documents, {found['chunks']:,} chunks, model {model}")
     encodings = found["encodings"].items()
     table(("encoding", "chunks", "bytes"), [(name, row["chunks"], size(row["bytes"])) for name, row in encodings])
+    if found["codecs"]:
+        own = found["codecs"][found["kv"]]
+        rows = [
+            (name + (" (this index)" if name == found["kv"] else ""), size(taken), f"{own / taken:.2f}", _summary(name))
+            for name, taken in found["codecs"].items()
+        ]
+        table(("written as (--kv)", "it would take", "times smaller", ""), rows)
     for said in outdated_notes(found["outdated"], index):
         note(said)
     for said in found["missing"]:
         note(said)
     say(f"{size(found['bytes'])} of KV; {size(found['free_bytes'])} free on this disk")
+
+
+def _summary(codec: str) -> str:
+    from ragcache.store import CODECS
+
+    return CODECS[codec].summary
 
 
 @app.command()

@@ -14,12 +14,13 @@ from typing import Any, Self
 from ragcache.checks import check_text
 from ragcache.encode import Encoder, LeftContext, PromptEncoder
 from ragcache.errors import CorruptBlob, InvalidArgument, ingest
-from ragcache.index.binding import bind_model, bind_template
+from ragcache.index.binding import bind_codec, bind_model, bind_template
 from ragcache.index.chunks import Chunk, Loaded, chunk_id, document_id, is_text_id, read_chunks, text_id
 from ragcache.index.encoding_batches import batches, capacity
 from ragcache.index.encoding_context import STRUCTURAL, IndexEncodingContext, displaced, lacking_extras
 from ragcache.index.reconcile import reconcile
 from ragcache.index.second_sight import SecondSight
+from ragcache.index.settings import KV_FORM, bytes_of_form
 from ragcache.index.stored_kv import StoredKV
 from ragcache.index.variants import fit_variant, rank_rows
 from ragcache.model.buffer import ChunkKV
@@ -34,6 +35,7 @@ from ragcache.store import (
     DocumentRow,
     EncodingRow,
     Forgotten,
+    KeyMaker,
     LocalStore,
     MemoryTier,
     bind_secret,
@@ -62,7 +64,7 @@ class Index:
     memory_bytes : int
         Budget of the tier that keeps blobs in memory.
     codec : Codec, optional
-        How KV is written; raw by default.
+        How KV is written; the index's own by default, raw for a new one.
     store : LocalStore, optional
         Where KV is written; durable files in the folder by default. The catalogue is as durable as it is.
     system : str, optional
@@ -73,7 +75,7 @@ class Index:
     Raises
     ------
     IndexMismatch
-        If the index was made by another model, tokenizer, dtype or system prompt.
+        If the index was made by another model, tokenizer, dtype, system prompt or codec.
     IndexFormat
         If the folder holds something else, or a newer format.
     """
@@ -97,12 +99,13 @@ class Index:
         self.template = bind_template(self.catalog, reader, system, self.path)
         self._memory = MemoryTier(memory_bytes)
         self._second_sight = SecondSight(second_sight_bytes)
+        written = bind_codec(self.catalog, codec, self.path)
+        made_by = bind_model(self.catalog, reader, self.path)
+        keys = KeyMaker(bind_secret(self.catalog, self.path), made_by, written)
         self._kv = StoredKV(
             self.store,
             self._memory,
-            codec,
-            fingerprint=bind_model(self.catalog, reader, self.path),
-            secret=bind_secret(self.catalog, self.path),
+            keys,
             limit=reader.limit,
             drop=self.catalog.drop_key if self.catalog.writable else lambda key: None,
         )
@@ -118,6 +121,17 @@ class Index:
     def close(self) -> None:
         """Close the catalogue."""
         self.catalog.close()
+
+    @property
+    def codec(self) -> Codec:
+        """How its KV is written."""
+        return self._kv.codec
+
+    def bytes_per_token(self, tokens: int) -> int:
+        """Bytes that a token's KV takes as it is written, in a chunk of so many tokens."""
+        layers = self.reader.encode(self.template.chunk("a", "").token_ids[:1]).layers
+        form = [(one.shape[1], one.shape[3], one.itemsize) for one in layers]
+        return round(bytes_of_form(form, self.codec, max(tokens, 1)) / max(tokens, 1))
 
     def release(self, keys: Sequence[str] | None = None) -> None:
         """Let go of KV that is held in memory, of all of it or of some keys'; files have that of documents."""
@@ -466,6 +480,8 @@ class Index:
     def _stored(self, chunk: str, encoder: Encoder, kv: ChunkKV, left: LeftContext) -> EncodingRow:
         """The row of a KV whose blob is stored."""
         key = self._kv.make_key(encoder.recipe, left.keys, kv.token_ids)
+        if self.catalog.setting(KV_FORM) is None:
+            self.catalog.set_setting(KV_FORM, [(one.shape[1], one.shape[3], one.itemsize) for one in kv.layers])
         return self._row(chunk, encoder, key, left, self._kv.write(key, kv, encoder.recipe))
 
     def _row(self, chunk: str, encoder: Encoder, key: str, left: LeftContext, size: int) -> EncodingRow:

@@ -75,13 +75,14 @@ class Pricing:
         cost = estimate(reader, prefix, todo, ids, lambda done, total: progress("measure", done, total))
         context = torch.arange(prefix + round(tokens / max(chunks, 1) * top_k))
         question = reader.dims.forward(context, reader.layers, logits=True)
+        written = self.index.bytes_per_token(round(tokens / max(chunks, 1)))
         return IngestPlan(
             documents=len(most),
             chunks=chunks,
             tokens=tokens,
-            bytes_per_token=reader.bytes_per_token,
-            gigabytes_per_1000_pages=len(encoders) * gigabytes_per_1000_pages(reader.bytes_per_token),
-            bytes=reader.bytes_per_token * sum(sum(map(sum, own)) for _, own in todo),
+            bytes_per_token=written,
+            gigabytes_per_1000_pages=len(encoders) * gigabytes_per_1000_pages(written),
+            bytes=written * sum(sum(map(sum, own)) for _, own in todo),
             seconds=cost.seconds + self._embedding(),
             break_even_questions=cost.flops / question,
         )

@@ -3,7 +3,7 @@
 from ragcache.store.access import Access, join_access, may_precede, parse_access
 from ragcache.store.blob import Blob, pack, unpack
 from ragcache.store.catalog import Catalog
-from ragcache.store.codec import Codec, Int8, Raw
+from ragcache.store.codec import CODECS, BFloat16, Codec, Int8, Int8Int4, Raw, find_codec
 from ragcache.store.entries import PART, Entries, EntryRow
 from ragcache.store.forgotten import Forgotten
 from ragcache.store.key import CODEC, PREFIX, RAW, KeyMaker, bind_secret, kv_key, load_or_create_secret
@@ -14,11 +14,13 @@ from ragcache.store.schema import CALLED, COLLECTION, ChunkRow, DocumentRow, Enc
 __all__ = [
     "CALLED",
     "CODEC",
+    "CODECS",
     "COLLECTION",
     "PART",
     "PREFIX",
     "RAW",
     "Access",
+    "BFloat16",
     "Blob",
     "Catalog",
     "ChunkRow",
@@ -29,11 +31,13 @@ __all__ = [
     "EntryRow",
     "Forgotten",
     "Int8",
+    "Int8Int4",
     "KeyMaker",
     "LocalStore",
     "MemoryTier",
     "Raw",
     "bind_secret",
+    "find_codec",
     "hold_turn",
     "is_key",
     "join_access",

@@ -224,6 +224,10 @@ class Catalog(Database):
         """List every chunk's id and text, by document and in reading order."""
         return [(id, text) for id, text in self.read("SELECT id, text FROM chunks ORDER BY document, ordinal")]
 
+    def token_counts(self) -> list[int]:
+        """Tokens of every chunk."""
+        return [size // 4 for (size,) in self.read("SELECT length(token_ids) FROM chunks")]
+
     def search_words(self, question: str, count: int) -> list[str]:
         """Find the ids of chunks that share words with a question, best first by BM25.
 

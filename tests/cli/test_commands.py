@@ -260,3 +260,24 @@ def test_what_another_method_would_cost_is_priced_without_paths(run: Run, index:
     plan = json.loads(run("ingest", "--index", index, "--method", "link0", "--dry-run", "--json").stdout)
     assert (plan["documents"], plan["chunks"]) == (3, 3)
     assert plan["bytes"] > 0
+
+
+def test_an_index_may_write_smaller_kv_and_remembers_it(run: Run, checkpoint: Path, tmp_path: Path) -> None:
+    (tmp_path / "note.txt").write_text("The tide turns at noon. " * 12)
+    index = tmp_path / "index"
+    done = run("ingest", tmp_path / "note.txt", "--index", index, "--model", checkpoint, "--kv", "k8v4")
+    assert done.exit_code == 0, done.output
+    found = json.loads(run("store", "stats", "--index", index, "--json").stdout)
+    assert found["kv"] == "k8v4"
+    assert found["codecs"]["raw"] > found["codecs"]["bf16"] > found["codecs"]["int8"] > found["codecs"]["k8v4"]
+    assert found["codecs"]["k8v4"] == found["bytes"]
+    shown = run("store", "stats", "--index", index).stdout
+    assert "k8v4 (this index)" in shown
+    assert "4-bit values" in shown
+    again = run("ingest", tmp_path / "note.txt", "--index", index, "--kv", "int8")
+    assert again.exit_code == 2
+    assert "written as k8v4, not as int8" in again.stderr
+    assert run("ingest", tmp_path / "note.txt", "--index", index).exit_code == 0
+    assert run("ask", "When does the tide turn?", "--index", index, "--json").exit_code == 0
+    wrong = run("ingest", tmp_path / "note.txt", "--index", index, "--kv", "zip")
+    assert "choose one of raw, bf16, int8, k8v4" in wrong.stderr
