@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,18 +16,20 @@ from ragcache.checks import check_text
 from ragcache.encode import Encoder, LeftContext, PromptEncoder
 from ragcache.errors import CorruptBlob, InvalidArgument, ingest
 from ragcache.index.binding import bind_codec, bind_model, bind_template
+from ragcache.index.bound import DiskBound, work_of
 from ragcache.index.chunks import Chunk, Loaded, chunk_id, document_id, is_text_id, read_chunks, text_id
 from ragcache.index.encoding_batches import batches, capacity
 from ragcache.index.encoding_context import STRUCTURAL, IndexEncodingContext, displaced, lacking_extras
 from ragcache.index.reconcile import reconcile
 from ragcache.index.second_sight import SecondSight
-from ragcache.index.settings import KV_FORM, bytes_of_form
+from ragcache.index.settings import KV_FORM
 from ragcache.index.stored_kv import StoredKV
 from ragcache.index.variants import fit_variant, rank_rows
 from ragcache.model.buffer import ChunkKV
 from ragcache.model.reader import Reader
 from ragcache.prompt import Segment
 from ragcache.store import (
+    CODECS,
     PREFIX,
     Access,
     Catalog,
@@ -102,14 +105,20 @@ class Index:
         written = bind_codec(self.catalog, codec, self.path)
         made_by = bind_model(self.catalog, reader, self.path)
         keys = KeyMaker(bind_secret(self.catalog, self.path), made_by, written)
+        self.writing, self.encoding = locks_of(self.path)
+        work = partial(work_of, reader.dims, reader.layers)
+        self.bound = DiskBound(
+            self.catalog, self.store, self.path / "bound.lock", self.writing, codec=CODECS[written], work=work,
+            evict=self.evict,
+        )  # fmt: skip
         self._kv = StoredKV(
             self.store,
             self._memory,
             keys,
+            bound=self.bound,
             limit=reader.limit,
             drop=self.catalog.drop_key if self.catalog.writable else lambda key: None,
         )
-        self.writing, self.encoding = locks_of(self.path)
         self.forgotten = Forgotten(self.catalog, self.store, self._memory.discard)
         #: Whether this account may write to it; otherwise questions are answered, and nothing is stored.
         self.writable = self.catalog.writable and self.store.writable
@@ -120,18 +129,13 @@ class Index:
 
     def close(self) -> None:
         """Close the catalogue."""
+        self.bound.close()
         self.catalog.close()
 
     @property
     def codec(self) -> Codec:
         """How its KV is written."""
         return self._kv.codec
-
-    def bytes_per_token(self, tokens: int) -> int:
-        """Bytes that a token's KV takes as it is written, in a chunk of so many tokens."""
-        layers = self.reader.encode(self.template.chunk("a", "").token_ids[:1]).layers
-        form = [(one.shape[1], one.shape[3], one.itemsize) for one in layers]
-        return round(bytes_of_form(form, self.codec, max(tokens, 1)) / max(tokens, 1))
 
     def release(self, keys: Sequence[str] | None = None) -> None:
         """Let go of KV that is held in memory, of all of it or of some keys'; files have that of documents."""
@@ -283,8 +287,12 @@ class Index:
                 todo = [
                     (row, left) for row, left in batch if anew or not self.catalog.encodings(row.id, encoder.recipe)
                 ]
+                fitting = self.bound.fitting([len(row) for row, _ in todo])
+                todo, full = todo[:fitting], fitting < len(todo)
                 self.encode_batch(encoder, todo)
             yield from (row.id for row, _ in todo)
+            if full:
+                return
             context.turn()
 
     def drop_missing(self) -> int:
@@ -333,7 +341,7 @@ class Index:
 
     def save(self, chunk: str, encoder: Encoder, kv: ChunkKV, left: LeftContext) -> None:
         """Store a chunk's KV: blob first, then the row that names it."""
-        self._enter([self._stored(chunk, encoder, kv, left)])
+        self._enter([self._stored(chunk, encoder, kv, left, evict=True)])
 
     def make_key(self, encoder: Encoder, left: Sequence[str], chunk: Segment) -> str:
         """The key of the KV that an encoder makes of a chunk behind a left context."""
@@ -379,6 +387,7 @@ class Index:
             elif row.recipe == encoder.recipe and (lacking := lacking_extras(encoder, found.kv)):
                 reason = f"its KV lacks {', '.join(lacking)}; run `{ingest(self.path, method='NAME')}` to renew it"
             else:
+                self.bound.serve(row.key)
                 found = fit_variant(found, row, ahead)
                 return replace(found, reason=f"{found.reason}; {reason}") if reason else found
         if is_text_id(chunk.id) and (kept := self._find_seen(chunk, recipes, before)) is not None:
@@ -477,12 +486,14 @@ class Index:
             raise InvalidArgument("a chunk of nothing but white space has no KV; leave it out")
         return ids
 
-    def _stored(self, chunk: str, encoder: Encoder, kv: ChunkKV, left: LeftContext) -> EncodingRow:
-        """The row of a KV whose blob is stored."""
+    def _stored(
+        self, chunk: str, encoder: Encoder, kv: ChunkKV, left: LeftContext, *, evict: bool = False
+    ) -> EncodingRow:
+        """The row of a KV whose blob is stored; one for which there is no room is not entered."""
         key = self._kv.make_key(encoder.recipe, left.keys, kv.token_ids)
         if self.catalog.setting(KV_FORM) is None:
             self.catalog.set_setting(KV_FORM, [(one.shape[1], one.shape[3], one.itemsize) for one in kv.layers])
-        return self._row(chunk, encoder, key, left, self._kv.write(key, kv, encoder.recipe))
+        return self._row(chunk, encoder, key, left, self._kv.write(key, kv, encoder.recipe, evict=evict))
 
     def _row(self, chunk: str, encoder: Encoder, key: str, left: LeftContext, size: int) -> EncodingRow:
         now = time.time()

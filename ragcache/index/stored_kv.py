@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from ragcache.errors import CorruptBlob
+from ragcache.index.bound import DiskBound
 from ragcache.index.chunks import Chunk, Loaded
 from ragcache.model.buffer import ChunkKV
 from ragcache.store import Blob, EncodingRow, KeyMaker, LocalStore, MemoryTier, find_codec, pack, unpack
@@ -19,6 +20,8 @@ class StoredKV:
         Keeps some of them at hand.
     keys : KeyMaker
         Names the index's KV, and says how it is written.
+    bound : DiskBound
+        Says whether there is room.
     limit : int
         Most tokens that the model takes.
     drop : callable
@@ -31,6 +34,7 @@ class StoredKV:
         memory: MemoryTier,
         keys: KeyMaker,
         *,
+        bound: DiskBound,
         limit: int,
         drop: Callable[[str], object],
     ) -> None:
@@ -38,6 +42,7 @@ class StoredKV:
         self._memory = memory
         self._keys = keys
         self.codec = find_codec(keys.codec)
+        self._bound = bound
         self._limit = limit
         self._drop = drop
 
@@ -72,11 +77,14 @@ class StoredKV:
             raise CorruptBlob(key, f"it was made beyond the {self._limit:,} tokens that the model takes")
         return ChunkKV(blob.layers, blob.start, blob.token_ids, dict(blob.extras))
 
-    def write(self, key: str, kv: ChunkKV, recipe: str) -> int:
-        """Store a KV by its key; its size in bytes."""
+    def write(self, key: str, kv: ChunkKV, recipe: str, *, evict: bool = False) -> int:
+        """Store a KV by its key; its size in bytes, 0 where the store is full and nothing is to go for it."""
         about = {"fingerprint": self._keys.fingerprint, "recipe": recipe}
         blob = Blob(key, kv.token_ids, kv.start, tuple(t.cpu() for t in kv.layers), kv.extras, about)
-        self._store.put_if_absent(key, pack(blob, self.codec))
+        parts = pack(blob, self.codec)
+        with self._bound.room(key, sum(memoryview(part).nbytes for part in parts), kv, evict=evict) as fits:
+            if fits:
+                self._store.put_if_absent(key, parts)
         return self._store.head(key) or 0
 
     def quarantine(self, key: str) -> None:

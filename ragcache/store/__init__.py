@@ -5,11 +5,13 @@ from ragcache.store.blob import Blob, pack, unpack
 from ragcache.store.catalog import Catalog
 from ragcache.store.codec import CODECS, BFloat16, Codec, Int8, Int8Int4, Raw, find_codec
 from ragcache.store.entries import PART, Entries, EntryRow
+from ragcache.store.eviction import Kept, choose_victims, least_often, least_recently, saved_per_byte
 from ragcache.store.forgotten import Forgotten
 from ragcache.store.key import CODEC, PREFIX, RAW, KeyMaker, bind_secret, kv_key, load_or_create_secret
 from ragcache.store.local import LocalStore, hold_turn, is_key, locks_of
 from ragcache.store.memory import MemoryTier
 from ragcache.store.schema import CALLED, COLLECTION, ChunkRow, DocumentRow, EncodingRow
+from ragcache.store.uses import Uses
 
 __all__ = [
     "CALLED",
@@ -32,20 +34,26 @@ __all__ = [
     "Forgotten",
     "Int8",
     "Int8Int4",
+    "Kept",
     "KeyMaker",
     "LocalStore",
     "MemoryTier",
     "Raw",
+    "Uses",
     "bind_secret",
+    "choose_victims",
     "find_codec",
     "hold_turn",
     "is_key",
     "join_access",
     "kv_key",
+    "least_often",
+    "least_recently",
     "load_or_create_secret",
     "locks_of",
     "may_precede",
     "pack",
     "parse_access",
+    "saved_per_byte",
     "unpack",
 ]

@@ -373,6 +373,11 @@ class Catalog(Database):
         """Collect the keys of all encodings."""
         return {key for (key,) in self.read("SELECT DISTINCT key FROM encodings")}
 
+    def keys_of_chunks(self, chunks: Sequence[str]) -> set[str]:
+        """Collect the keys of all encodings of some chunks."""
+        found = self.read(f"SELECT key FROM encodings WHERE chunk IN {LISTED}", json.dumps(list(chunks)))
+        return {key for (key,) in found}
+
     def credit(self, worths: Mapping[tuple[str, str], float]) -> None:
         """Add to what the uses of encodings were worth, by chunk and key; they were used now."""
         values = [(worth, time.time(), chunk, key) for (chunk, key), worth in worths.items()]

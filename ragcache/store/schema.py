@@ -234,6 +234,14 @@ def m009_more_checksums(connection: sqlite3.Connection) -> None:
             connection.execute(made.replace("INTO settings VALUES", "INTO settings (name, value) VALUES"))
 
 
+def m010_uses(connection: sqlite3.Connection) -> None:
+    """Create the table of how often KV was of use, for indexes whose files have a limit."""
+    connection.execute(
+        "CREATE TABLE uses (key TEXT PRIMARY KEY, work REAL NOT NULL, uses INTEGER NOT NULL, used REAL NOT NULL, "
+        "aged REAL NOT NULL)"
+    )
+
+
 MIGRATIONS = [
     m001_documents_chunks_encodings,
     m002_entries,
@@ -244,6 +252,7 @@ MIGRATIONS = [
     m007_harvested,
     m008_checksums,
     m009_more_checksums,
+    m010_uses,
 ]
 """Run once each, in order; a file that names one which is not listed here was made by a newer version."""
 
