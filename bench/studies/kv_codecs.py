@@ -38,7 +38,7 @@ from ragcache.store import CODECS, Blob, Codec, LocalStore, pack, unpack
 
 #: Layers, KV heads, width of one: of models that people have.
 FORMS = {"qwen2.5-0.5b": (24, 2, 64), "llama-3.1-8b": (32, 8, 128)}
-ADMITTED = "sections,pronouns,labels,units,definitions,antecedents,mixed-antecedents,parts,column-units"
+ADMITTED = "sections,pronouns,labels,units"  # those that need other chunks
 _TOKENS, _REPEATS = 256, 9
 
 

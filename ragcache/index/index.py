@@ -97,8 +97,8 @@ class Index:
         self.path = Path(path)
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.reader = reader
-        self.catalog = Catalog(self.path / "catalog.sqlite", durable=store is None or store.durable)
         self.store = store or LocalStore.near(reader.device, self.path / "kv")
+        self.catalog = Catalog(self.path / "catalog.sqlite", durable=self.store.durable, disk=self.store.disk)
         self.template = bind_template(self.catalog, reader, system, self.path)
         self._memory = MemoryTier(memory_bytes)
         self._second_sight = SecondSight(second_sight_bytes)

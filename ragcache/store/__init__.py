@@ -4,6 +4,7 @@ from ragcache.store.access import Access, join_access, may_precede, parse_access
 from ragcache.store.blob import Blob, pack, unpack
 from ragcache.store.catalog import Catalog
 from ragcache.store.codec import CODECS, BFloat16, Codec, Int8, Int8Int4, Raw, find_codec
+from ragcache.store.disk import Disk
 from ragcache.store.entries import PART, Entries, EntryRow
 from ragcache.store.eviction import Kept, choose_victims, least_often, least_recently, saved_per_byte
 from ragcache.store.forgotten import Forgotten
@@ -27,6 +28,7 @@ __all__ = [
     "Catalog",
     "ChunkRow",
     "Codec",
+    "Disk",
     "DocumentRow",
     "EncodingRow",
     "Entries",

@@ -19,6 +19,7 @@ from ragcache.errors import (
     UnusableIndex,
     ingest,
 )
+from ragcache.store.disk import Disk
 from ragcache.store.schema import MIGRATIONS, DamagedRow
 
 _Row = TypeVar("_Row")
@@ -46,6 +47,8 @@ class Database:
     read_only : bool
         Whether nothing is ever written, for a process that looks things up while others write. The file must be there,
         in the newest form.
+    disk : Disk, optional
+        Begins and ends transactions.
 
     Raises
     ------
@@ -58,8 +61,11 @@ class Database:
         The file cannot be opened, or another process kept it locked for too long.
     """
 
-    def __init__(self, path: str | Path, *, durable: bool = True, read_only: bool = False) -> None:
+    def __init__(
+        self, path: str | Path, *, durable: bool = True, read_only: bool = False, disk: Disk | None = None
+    ) -> None:
         self.path = Path(path)
+        self._disk = disk or Disk()
         self._sync = "FULL" if durable else "OFF"
         self._lock = RLock()
         self.writable = not read_only and is_writable(self.path)
@@ -115,9 +121,10 @@ class Database:
             raise StorageFull(
                 f"{self.path} may only be read by this account; repeat the command as the one that ingests."
             )
-        with self._lock, self._guard(), self._connection as connection:  # commits, or rolls back on any error
-            connection.execute("BEGIN IMMEDIATE")
+        with self._lock, self._guard(), self._connection as connection:  # rolls back on any error
+            self._disk.begin(connection)
             yield connection
+            self._disk.commit(connection)
 
     @contextmanager
     def _guard(self) -> Iterator[None]:
