@@ -42,6 +42,7 @@ from ragcache.retrieve import (
     check_choice,
 )
 from ragcache.retrieve.given import AnyEmbedder, AnySplitter
+from ragcache.store import CODECS
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -90,6 +91,7 @@ class RagCache:
         retriever: str | None = None,
         reranker: str | Reranker | None = None,
         second_sight_bytes: int = 0,
+        kv: str | None = None,
         create: bool = True,
     ) -> Self:
         """Open an index, or create one. What it was made with it remembers; docs/hooks.md shows each of the hooks.
@@ -127,6 +129,8 @@ class RagCache:
         second_sight_bytes : int
             Most bytes of KV of texts that are no document's, kept in memory from their second prompt on as long as this
             is open; none by default, so that each is prefilled in every prompt.
+        kv : {"raw", "bf16", "int8", "k8v4"}, optional
+            How a new index's KV is written down; raw, bit for bit, by default. The others take fewer bytes.
         create : bool
             Whether a missing index is made.
 
@@ -137,10 +141,10 @@ class RagCache:
         IndexFormat
             If the path is no folder, or holds something else.
         IndexMismatch
-            If the index was made by another model, adapter, tokenizer, dtype, system prompt or splitter.
+            If the index was made by another model, adapter, tokenizer, dtype, system prompt, splitter or `kv`.
         InvalidArgument
-            If the model, dtype, device, method, embedder, splitter, retriever or reranker is not one, or the index has
-            another embedder.
+            If the model, dtype, device, method, embedder, splitter, retriever, reranker or `kv` is not one, or the
+            index has another embedder.
         MissingExtra
             If a package is not installed that the model or the embedder needs.
         UnsupportedModel
@@ -151,26 +155,20 @@ class RagCache:
         how = resolve(
             path, model=given_reader(model, tokenizer), adapter=adapter, method=method, embedder=embedder,
             dtype=dtype, device=device, system=system, splitter=splitter, retriever=retriever, reranker=reranker,
-            create=create,
+            kv=kv, create=create,
         )  # fmt: skip
         how.check_tuning(how.method)
         reader = how.load_reader()
-        index = Index(how.path, reader, system=system, second_sight_bytes=second_sight_bytes)
+        codec = CODECS[how.kv]
+        index = Index(how.path, reader, codec=codec, system=system, second_sight_bytes=second_sight_bytes)
         settings = how.settings(reader.name, reader.adapter)
         if settings != how.known and index.writable:
             index.catalog.set_setting("rag", settings)
         rag = cls(
-            index,
-            Vectors(how.path / "vectors", "chunks"),
-            how.load_embedder(),
-            method=how.method.name,
-            chunk_tokens=settings["chunk_tokens"],
-            top_k=settings["top_k"],
-            titles=settings["titles"],
-            splitter=how.splitter,
-            retriever=how.retriever,
-            reranker=how.reranker,
-        )
+            index, Vectors(how.path / "vectors", "chunks"), how.load_embedder(), method=how.method.name,
+            chunk_tokens=settings["chunk_tokens"], top_k=settings["top_k"], titles=settings["titles"],
+            splitter=how.splitter, retriever=how.retriever, reranker=how.reranker,
+        )  # fmt: skip
         rag.model_note = notice.describe_model(reader, new=not how.known, by_default=model is None)
         if notice.is_test_model(reader) and (model is None or isinstance(model, str)):
             notice.warn_once()  # whoever has loaded it knows

@@ -84,7 +84,7 @@ def filled(job: Job, reader: Reader, embedder: Embedder, progress: Progress) -> 
         Index(folder, reader, store=LocalStore.near(reader.device, Path(folder) / "kv", durable=False)) as index,
         packed_weights(),
     ):
-        ids = _put(job, index, progress)
+        ids = put_pages(job, index, progress)
         near = choose_neighbours(job.company, ids, documents(job.pool), embedder)
         for encoder in _encoders(who for asked in job.questions for _, who in asked.turns):
             for done, _ in enumerate(index.encode(encoder, neighbours=near), 1):
@@ -92,7 +92,7 @@ def filled(job: Job, reader: Reader, embedder: Embedder, progress: Progress) -> 
         yield index, ids
 
 
-def _put(job: Job, index: Index, progress: Progress) -> dict[str, str]:
+def put_pages(job: Job, index: Index, progress: Progress) -> dict[str, str]:
     """Put a job's pages and uncached chunks into an index; the ids of the chunks in prompts, by text.
 
     A text that stands on several pages belongs to the first.

@@ -12,7 +12,18 @@ import typer
 
 from ragcache_cli.opening import check_methods, open_index
 from ragcache_cli.options import DEFAULT_INDEX, Adapter, AsJson, Device, Dtype, Embedder, IndexPath, Methods, Model
-from ragcache_cli.terminal import duration, note, outdated_notes, progress, say, say_json, short, size, table
+from ragcache_cli.terminal import (
+    duration,
+    note,
+    outdated_notes,
+    parse_size,
+    progress,
+    say,
+    say_json,
+    short,
+    size,
+    table,
+)
 
 if TYPE_CHECKING:
     from ragcache.engine.break_even import BreakEven
@@ -31,6 +42,15 @@ NoIgnore = Annotated[bool, typer.Option("--no-ignore", help="Don't obey .gitigno
 Strict = Annotated[
     bool,
     typer.Option("--strict", help="Exit with 1 if a file under the paths is not read, unless a pattern leaves it out."),
+]
+KV = Annotated[
+    str | None,
+    typer.Option(
+        "--kv",
+        metavar="CODEC",
+        help="How a new index writes KV: raw (default), as the model made it; bf16; int8; k8v4, 8-bit keys and 4-bit "
+        "values. `ragcache store stats` says what each would take.",
+    ),
 ]
 
 _LISTED = 5
@@ -64,6 +84,15 @@ def ingest(
             "remembers it.",
         ),
     ] = None,
+    kv: KV = None,
+    max_size: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Most that the index's KV files may take, such as 500MB or 20GiB; the index remembers it. What does "
+            "not fit is made when it is asked about, and what saves the least work per byte goes.",
+        ),
+    ] = None,
     exclude: Exclude = None,
     no_ignore: NoIgnore = False,
     strict: Strict = False,
@@ -92,6 +121,7 @@ def ingest(
     from ragcache.index.opening import check_paths
     from ragcache.retrieve import DEFAULT_TITLES, TITLES, check_choice
 
+    limit = None if max_size is None else parse_size(max_size)
     check_methods(method)
     for option, value in (("--chunk-tokens", chunk_tokens), ("--titles", titles)):
         if not paths and value is not None:
@@ -103,10 +133,12 @@ def ingest(
         place = Path(stack.enter_context(TemporaryDirectory())) if dry_run else index
         open_or_make = partial(opened, methods=method, new=place) if paths else open_index
         rag = stack.enter_context(
-            open_or_make(index, model=model, adapter=adapter, embedder=embedder, dtype=dtype, device=device)
+            open_or_make(index, model=model, adapter=adapter, embedder=embedder, dtype=dtype, device=device, kv=kv)
         )
         if rag.model_note:
             note(rag.model_note)
+        if limit is not None and not dry_run:
+            rag.index.bound.set_limit(limit)
         how: dict[str, Any] = {
             "methods": method, "chunk_tokens": chunk_tokens, "titles": titles, "exclude": exclude or (),
             "ignore_files": not no_ignore,

@@ -1,9 +1,16 @@
 """`ragcache store`: what lies on the disk."""
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from ragcache_cli.options import DEFAULT_INDEX, AsJson, IndexPath
-from ragcache_cli.terminal import note, outdated_notes, say, say_json, size, table
+from ragcache_cli.terminal import note, outdated_notes, progress, say, say_json, size, table
+
+if TYPE_CHECKING:
+    from ragcache.index.verify import StoreReport
+
+_NAMED = 5
 
 app = typer.Typer(no_args_is_help=True, help="Look after stored KV.")
 
@@ -26,11 +33,24 @@ def stats(index: IndexPath = DEFAULT_INDEX, as_json: AsJson = False) -> None:
     say(f"{found['path']}: {found['documents']:,} documents, {found['chunks']:,} chunks, model {model}")
     encodings = found["encodings"].items()
     table(("encoding", "chunks", "bytes"), [(name, row["chunks"], size(row["bytes"])) for name, row in encodings])
+    if found["codecs"]:
+        own = found["codecs"][found["kv"]]
+        rows = [
+            (name + (" (this index)" if name == found["kv"] else ""), size(taken), f"{own / taken:.2f}", _summary(name))
+            for name, taken in found["codecs"].items()
+        ]
+        table(("written as (--kv)", "it would take", "times smaller", ""), rows)
     for said in outdated_notes(found["outdated"], index):
         note(said)
     for said in found["missing"]:
         note(said)
     say(f"{size(found['bytes'])} of KV; {size(found['free_bytes'])} free on this disk")
+
+
+def _summary(codec: str) -> str:
+    from ragcache.store import CODECS
+
+    return CODECS[codec].summary
 
 
 @app.command()
@@ -46,3 +66,51 @@ def gc(index: IndexPath = DEFAULT_INDEX, as_json: AsJson = False) -> None:
         say_json({"path": str(index), "freed_bytes": freed})
     else:
         say(f"{index}: {size(max(freed, 0))} freed")
+
+
+@app.command()
+def verify(index: IndexPath = DEFAULT_INDEX, as_json: AsJson = False) -> None:
+    """Check every row of the catalogue, every KV file and every vector, and say what to run next; loads no model.
+
+    KV files that fail their checks are moved aside, so that they are made anew and never loaded. Ends with exit code 1
+    if anything was wrong. Run it while nothing ingests.
+    """
+    from dataclasses import asdict
+
+    from ragcache.index.verify import verify
+
+    with progress() as bars:
+        found = verify(index, progress=bars)
+    if as_json:
+        say_json({**asdict(found), "sound": found.sound})
+    else:
+        show_verified(found)
+    if not found.sound:
+        raise typer.Exit(1)
+
+
+def show_verified(found: "StoreReport") -> None:
+    """Say what was found, and what to do about it."""
+    apart = found.differences
+    say(
+        f"{found.path}: {found.documents:,} documents, {found.chunks:,} chunks, {found.blobs:,} KV files "
+        f"({size(found.bytes)}), {found.vectors:,} vectors"
+    )
+    counted = (
+        ("damaged rows of the catalogue", found.damaged_rows),
+        ("KV files that fail their checks", [f"{one.key[:12]} ({one.reason})" for one in found.bad_blobs]),
+        ("KV files that are gone", [key[:12] for key in apart.missing_blobs]),
+        ("KV files that nothing names", [key[:12] for key in apart.orphan_blobs]),
+        ("damaged vectors", found.bad_vectors),
+        ("chunks without a vector", apart.missing_vectors),
+        ("vectors without a chunk", apart.stray_vectors),
+        ("damage of a file as a whole", found.files),
+    )
+    for what, names in counted:
+        if names:
+            more = f", \u2026 ({len(names):,} in all)" if len(names) > _NAMED else ""
+            say(f"{what}: {', '.join(names[:_NAMED])}{more}")
+    if found.sound:
+        say("nothing is wrong")
+    for said in found.next:
+        note(said)

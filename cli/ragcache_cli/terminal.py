@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -88,6 +89,22 @@ def size(nbytes: float) -> str:
             return f"{nbytes:,.0f} {unit}" if unit == "B" else f"{nbytes:,.1f} {unit}"
         nbytes /= 1024
     return f"{nbytes:,.1f} TiB"
+
+
+def parse_size(text: str) -> int:
+    """Bytes that a user names, such as 500MB, 1.5 GiB or 4096.
+
+    Raises
+    ------
+    InvalidArgument
+        If that is no size.
+    """
+    from ragcache.errors import InvalidArgument
+
+    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)(i?)(b?)\s*", text.lower())
+    if found is None or (found[3] and not found[2]):
+        raise InvalidArgument(f"{text!r} is no size; write it as 500MB, 1.5GiB or a number of bytes")
+    return int(float(found[1]) * (1024 if found[3] else 1000) ** " kmgt".index(found[2] or " "))
 
 
 def duration(seconds: float) -> str:

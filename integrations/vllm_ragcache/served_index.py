@@ -11,7 +11,7 @@ from ragcache.index.copies import mark_copies, resolve_copies
 from ragcache.index.encoding_context import STRUCTURAL
 from ragcache.index.settings import no_index
 from ragcache.index.variants import rank_rows
-from ragcache.store import PREFIX, Catalog, EncodingRow, LocalStore, kv_key, load_or_create_secret
+from ragcache.store import PREFIX, Catalog, EncodingRow, KeyMaker, LocalStore
 from vllm_ragcache.token_matcher import TokenMatch, TokenMatcher
 
 _AT_ONCE = 1000  # chunks whose tokens are read in one query
@@ -150,7 +150,7 @@ class ServedIndex:
         self.catalog = Catalog(path / "catalog.sqlite", read_only=True)
         self.fingerprint: str = self.catalog.setting("fingerprint", "")
         self._store = LocalStore(path / "kv", read_only=True)
-        self._secret = load_or_create_secret(path / "secret")
+        self._keys = KeyMaker.of(self.catalog, path)
         self._prefix = tuple(self.catalog.setting("prefix_ids", ()))
         self._matcher = TokenMatcher(self._read_tokens)
         self._edition: int | None = None
@@ -255,7 +255,7 @@ class ServedIndex:
         return status.st_size, status.st_mtime_ns, status.st_ino
 
     def _key(self, recipe: str, left: Sequence[str], token_ids: Sequence[int]) -> str:
-        return kv_key(self._secret, fingerprint=self.fingerprint, recipe=recipe, left=left, token_ids=token_ids)
+        return self._keys.make(recipe, left, token_ids)
 
     def _read_tokens(self, ids: Sequence[str]) -> dict[str, tuple[int, ...]]:
         return {row.id: row.token_ids for row in self.catalog.chunks(ids)}

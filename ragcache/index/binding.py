@@ -5,9 +5,10 @@ from pathlib import Path
 
 from ragcache.errors import IndexMismatch, InvalidArgument
 from ragcache.errors import ingest as ingest_command
+from ragcache.index.settings import check_codec
 from ragcache.model.reader import Reader
 from ragcache.prompt import SYSTEM, Template
-from ragcache.store import Catalog
+from ragcache.store import CODEC, RAW, Catalog, Codec
 
 _IN_MEMORY = "fingerprint_in_memory"  # setting: what the same model is called when no file stands for its weights
 _SYSTEM = "system"
@@ -77,3 +78,19 @@ def _describe(catalog: Catalog, reader: Reader) -> None:
 def _same_in_memory(catalog: Catalog, reader: Reader) -> bool:
     known = catalog.setting(_IN_MEMORY)  # older indexes have none
     return known is not None and bool(known == reader.fingerprint_in_memory)
+
+
+def bind_codec(catalog: Catalog, codec: Codec | None, path: Path) -> str:
+    """The name of the codec that an index's KV is written in, which never changes: it is a part of every key.
+
+    Raises
+    ------
+    IndexMismatch
+        If another one is asked for.
+    """
+    known = catalog.setting(CODEC) or (RAW if catalog.setting("fingerprint") else None)  # as before there were any
+    chosen = codec.name if codec else known or RAW
+    check_codec(path, known, chosen)
+    if catalog.setting(CODEC) is None and catalog.writable:
+        catalog.set_setting(CODEC, chosen)
+    return chosen

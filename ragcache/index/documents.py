@@ -14,31 +14,30 @@ from pathlib import Path
 from shlex import quote
 
 from ragcache.errors import NoDocuments
+from ragcache.index.reconcile import prefix_key
 from ragcache.index.settings import no_index
 from ragcache.retrieve.discover import place_of
 from ragcache.store import (
     CALLED,
     COLLECTION,
-    PREFIX,
     Catalog,
+    DocumentRow,
     Entries,
     Forgotten,
     LocalStore,
-    bind_secret,
-    kv_key,
     locks_of,
 )
 from ragcache.store.forgotten import LISTED
 
 _MAGIC = re.compile(r"[*?\[]")
 _LISTING = """
-    SELECT documents.id, source, json_extract(metadata, ?), json_extract(metadata, ?),
+    SELECT documents.id,
         COALESCE(added, (SELECT MIN(created) FROM encodings JOIN chunks ON id = chunk WHERE document = documents.id)),
         (SELECT COUNT(*) FROM chunks WHERE document = documents.id),
         (SELECT COALESCE(SUM(length(token_ids)) / 4, 0) FROM chunks WHERE document = documents.id),
         (SELECT COALESCE(SUM(nbytes), 0) FROM (
             SELECT DISTINCT key, nbytes FROM encodings JOIN chunks ON id = chunk WHERE document = documents.id))
-    FROM documents ORDER BY source"""
+    FROM documents"""
 
 
 @dataclass(frozen=True)
@@ -120,8 +119,15 @@ class Documents:
         return self._catalog.edition()
 
     def known(self) -> list[KnownDocument]:
-        """All documents, by source."""
-        return [_known(*row) for row in self._catalog.read(_LISTING, f"$.{CALLED}", f"$.{COLLECTION}")]
+        """All documents, by source.
+
+        Raises
+        ------
+        IndexFormat
+            If a document's row fails its checksum.
+        """
+        sizes = {id: (added, *counted) for id, added, *counted in self._catalog.read(_LISTING)}
+        return [_known(row, *sizes[row.id]) for row in self._catalog.documents() if row.id in sizes]
 
     def find(self, *patterns: str | Path) -> list[KnownDocument]:
         """The files that are meant by some paths, each once, by source.
@@ -185,14 +191,8 @@ class Documents:
         """Delete what is left of anything that was removed or replaced, on purpose or by a killed process."""
         with locks_of(self._path)[0]:
             self._forgotten.delete()
-            self._forgotten.sweep({self._prefix_key()})
+            self._forgotten.sweep({prefix_key(self._catalog, self._path)})
             self._catalog.purge()
-
-    def _prefix_key(self) -> str:
-        """The key of the system prefix's KV, which is no document's."""
-        made_by, ids = self._catalog.setting("fingerprint", ""), self._catalog.setting("prefix_ids", [])
-        secret = bind_secret(self._catalog, self._path)
-        return kv_key(secret, fingerprint=made_by, recipe=PREFIX, left=(), token_ids=ids)
 
     def _unknown(self, pattern: str, known: Sequence[KnownDocument]) -> NoDocuments:
         stores = {one.collection for one in known if one.collection and pattern in (one.source, one.id)}
@@ -210,12 +210,11 @@ class Documents:
         )
 
 
-def _known(
-    id: str, source: str, called: str | None, store: str | None, added: float | None, *sizes: int
-) -> KnownDocument:
+def _known(row: DocumentRow, added: float | None, *sizes: int) -> KnownDocument:
     chunks, tokens, nbytes = sizes
     when = None if added is None else datetime.fromtimestamp(added, UTC)
-    return KnownDocument(id, called or source, chunks, tokens, nbytes, when, store or "")
+    called, store = (str(row.metadata.get(name) or "") for name in (CALLED, COLLECTION))
+    return KnownDocument(row.id, called or row.source, chunks, tokens, nbytes, when, store)
 
 
 def _under(source: str, root: str) -> bool:

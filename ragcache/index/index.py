@@ -8,23 +8,28 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 from ragcache.checks import check_text
 from ragcache.encode import Encoder, LeftContext, PromptEncoder
 from ragcache.errors import CorruptBlob, InvalidArgument, ingest
-from ragcache.index.binding import bind_model, bind_template
+from ragcache.index.binding import bind_codec, bind_model, bind_template
+from ragcache.index.bound import DiskBound, work_of
 from ragcache.index.chunks import Chunk, Loaded, chunk_id, document_id, is_text_id, read_chunks, text_id
 from ragcache.index.encoding_batches import batches, capacity
 from ragcache.index.encoding_context import STRUCTURAL, IndexEncodingContext, displaced, lacking_extras
+from ragcache.index.reconcile import reconcile
 from ragcache.index.second_sight import SecondSight
+from ragcache.index.settings import KV_FORM
 from ragcache.index.stored_kv import StoredKV
 from ragcache.index.variants import fit_variant, rank_rows
 from ragcache.model.buffer import ChunkKV
 from ragcache.model.reader import Reader
 from ragcache.prompt import Segment
 from ragcache.store import (
+    CODECS,
     PREFIX,
     Access,
     Catalog,
@@ -33,6 +38,7 @@ from ragcache.store import (
     DocumentRow,
     EncodingRow,
     Forgotten,
+    KeyMaker,
     LocalStore,
     MemoryTier,
     bind_secret,
@@ -61,7 +67,7 @@ class Index:
     memory_bytes : int
         Budget of the tier that keeps blobs in memory.
     codec : Codec, optional
-        How KV is written; raw by default.
+        How KV is written; the index's own by default, raw for a new one.
     store : LocalStore, optional
         Where KV is written; durable files in the folder by default. The catalogue is as durable as it is.
     system : str, optional
@@ -72,7 +78,7 @@ class Index:
     Raises
     ------
     IndexMismatch
-        If the index was made by another model, tokenizer, dtype or system prompt.
+        If the index was made by another model, tokenizer, dtype, system prompt or codec.
     IndexFormat
         If the folder holds something else, or a newer format.
     """
@@ -91,22 +97,29 @@ class Index:
         self.path = Path(path)
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.reader = reader
-        self.catalog = Catalog(self.path / "catalog.sqlite", durable=store is None or store.durable)
         self.store = store or LocalStore.near(reader.device, self.path / "kv")
+        self.catalog = Catalog(self.path / "catalog.sqlite", durable=self.store.durable, disk=self.store.disk)
         self.template = bind_template(self.catalog, reader, system, self.path)
         self._memory = MemoryTier(memory_bytes)
         #: Texts that are no document's, and came in prompts before.
         self.second_sight = SecondSight(second_sight_bytes)
+        written = bind_codec(self.catalog, codec, self.path)
+        made_by = bind_model(self.catalog, reader, self.path)
+        keys = KeyMaker(bind_secret(self.catalog, self.path), made_by, written)
+        self.writing, self.encoding = locks_of(self.path)
+        work = partial(work_of, reader.dims, reader.layers)
+        self.bound = DiskBound(
+            self.catalog, self.store, self.path / "bound.lock", self.writing, codec=CODECS[written], work=work,
+            evict=self.evict,
+        )  # fmt: skip
         self._kv = StoredKV(
             self.store,
             self._memory,
-            codec,
-            fingerprint=bind_model(self.catalog, reader, self.path),
-            secret=bind_secret(self.catalog, self.path),
+            keys,
+            bound=self.bound,
             limit=reader.limit,
             drop=self.catalog.drop_key if self.catalog.writable else lambda key: None,
         )
-        self.writing, self.encoding = locks_of(self.path)
         self.forgotten = Forgotten(self.catalog, self.store, self._memory.discard)
         #: Whether this account may write to it; otherwise questions are answered, and nothing is stored.
         self.writable = self.catalog.writable and self.store.writable
@@ -117,7 +130,13 @@ class Index:
 
     def close(self) -> None:
         """Close the catalogue."""
+        self.bound.close()
         self.catalog.close()
+
+    @property
+    def codec(self) -> Codec:
+        """How its KV is written."""
+        return self._kv.codec
 
     def release(self, keys: Sequence[str] | None = None) -> None:
         """Let go of KV that is held in memory, of all of it or of some keys'; files have that of documents."""
@@ -269,15 +288,19 @@ class Index:
                 todo = [
                     (row, left) for row, left in batch if anew or not self.catalog.encodings(row.id, encoder.recipe)
                 ]
+                fitting = self.bound.fitting([len(row) for row, _ in todo])
+                todo, full = todo[:fitting], fitting < len(todo)
                 self.encode_batch(encoder, todo)
             yield from (row.id for row, _ in todo)
+            if full:
+                return
             context.turn()
 
     def drop_missing(self) -> int:
         """Let go of KV whose files are gone, so that it is made again; how many files."""
-        gone = self.catalog.keys() - set(self.store.list())
+        gone = reconcile(self.catalog, list(self.store.list())).missing_blobs
         self.catalog.drop_key(*gone)
-        self.release(sorted(gone))
+        self.release(gone)
         return len(gone)
 
     def encode_batch(self, encoder: Encoder, batch: Sequence[tuple[ChunkRow, LeftContext]]) -> None:
@@ -329,7 +352,7 @@ class Index:
 
     def save(self, chunk: str, encoder: Encoder, kv: ChunkKV, left: LeftContext) -> None:
         """Store a chunk's KV: blob first, then the row that names it."""
-        self._enter([self._stored(chunk, encoder, kv, left)])
+        self._enter([self._stored(chunk, encoder, kv, left, evict=True)])
 
     def make_key(self, encoder: Encoder, left: Sequence[str], chunk: Segment) -> str:
         """The key of the KV that an encoder makes of a chunk behind a left context."""
@@ -375,10 +398,13 @@ class Index:
             elif row.recipe == encoder.recipe and (lacking := lacking_extras(encoder, found.kv)):
                 reason = f"its KV lacks {', '.join(lacking)}; run `{ingest(self.path, method='NAME')}` to renew it"
             else:
+                self.bound.serve(row.key)
                 found = fit_variant(found, row, ahead)
                 return replace(found, reason=f"{found.reason}; {reason}") if reason else found
-        if is_text_id(chunk.id) and (kept := self._find_seen(chunk, recipes, before)) is not None:
+        if is_text_id(chunk.id) and (kept := self.second_sight.load(chunk, recipes, before, self._kv.make_key)):
             return kept
+        if not (reason or rows) and self.catalog.has_damaged(chunk.id):
+            reason = f"what the catalogue says of its KV fails its checksum; run `{ingest(self.path)}`"
         return Loaded(None, "", reason or f"no {encoder.recipe} KV was made for it")
 
     def left(self, chunk: Chunk, encoder: Encoder) -> tuple[ChunkKV, ...]:
@@ -403,16 +429,6 @@ class Index:
         with self.writing:
             if self.catalog.put_standing(rows, self._stands):
                 self.forgotten.delete()
-
-    def _find_seen(self, chunk: Chunk, recipes: Sequence[str], before: tuple[str, ...] | None) -> Loaded | None:
-        """The KV of a text of no document that came in prompts before."""
-        ids = chunk.segment.token_ids
-        for recipe in recipes:
-            if (kept := self.second_sight.find(chunk.id, recipe, ids)) is not None:
-                kv, left = kept
-                key = self._kv.make_key(recipe, left, ids)
-                return Loaded(kv, key, f"{recipe}, kept since its second prompt", exact=left == before)
-        return None
 
     def _stands(self, key: str) -> bool:
         """Whether a part of a left context is still there; what is no KV's key is a part of the recipe."""
@@ -471,10 +487,14 @@ class Index:
             raise InvalidArgument("a chunk of nothing but white space has no KV; leave it out")
         return ids
 
-    def _stored(self, chunk: str, encoder: Encoder, kv: ChunkKV, left: LeftContext) -> EncodingRow:
-        """The row of a KV whose blob is stored."""
+    def _stored(
+        self, chunk: str, encoder: Encoder, kv: ChunkKV, left: LeftContext, *, evict: bool = False
+    ) -> EncodingRow:
+        """The row of a KV whose blob is stored; one for which there is no room is not entered."""
         key = self._kv.make_key(encoder.recipe, left.keys, kv.token_ids)
-        return self._row(chunk, encoder, key, left, self._kv.write(key, kv, encoder.recipe))
+        if self.catalog.setting(KV_FORM) is None:
+            self.catalog.set_setting(KV_FORM, [(one.shape[1], one.shape[3], one.itemsize) for one in kv.layers])
+        return self._row(chunk, encoder, key, left, self._kv.write(key, kv, encoder.recipe, evict=evict))
 
     def _row(self, chunk: str, encoder: Encoder, key: str, left: LeftContext, size: int) -> EncodingRow:
         now = time.time()

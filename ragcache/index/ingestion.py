@@ -134,7 +134,7 @@ class Ingestion:
             found.skipped,
             (*found.errors, *changes.errors),
             found.ignored,
-            (*self.chunking.notes(), *_damage(damaged, missing)),
+            (*self.chunking.notes(), *_damage(damaged, missing), *self._left_out(encoders)),
             tuple(changes.forgotten),
             outdated_counts(self.index.catalog),
         )
@@ -314,6 +314,16 @@ class Ingestion:
         row = self.index.catalog.document_by_source(source)
         if row is not None:
             self.vectors.delete([chunk.id for chunk in self.index.catalog.chunks_of(row.id)])
+
+    def _left_out(self, encoders: Sequence[Encoder]) -> Iterator[str]:
+        """What the index has no room for."""
+        limit = self.index.bound.limit
+        lacking = sum(sum(self.index.lacking(encoder).values()) for encoder in _with_bases(encoders)) if limit else 0
+        if lacking and limit:
+            yield (
+                f"{lacking:,} KV do not fit into the {limit / 2**20:,.1f} MiB that the index may take; they are made "
+                "when they are asked about, and what saves the least goes then; --max-size allows more"
+            )
 
     def _knows_outdated(self, encoder: Encoder) -> bool:
         return outdated_is_known(self.index.catalog, encoder.recipe)

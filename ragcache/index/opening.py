@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 from ragcache.checks import check_count
 from ragcache.checks import check_question as check_words
 from ragcache.errors import IndexMismatch, InvalidArgument, UnusableAdapter, ingest
-from ragcache.index.settings import check_encoding, no_index, settings_of
+from ragcache.index.settings import check_codec, check_encoding, no_index, settings_of
 from ragcache.method import Method
 from ragcache.methods import DEFAULT_METHOD, find_method
 from ragcache.model.adapter_config import read_config
@@ -45,7 +45,7 @@ from ragcache.retrieve import (
     find_standing,
 )
 from ragcache.retrieve.given import AnyEmbedder, AnySplitter, splitter_name, splitting
-from ragcache.store import Catalog
+from ragcache.store import CODECS, RAW, Catalog
 
 if TYPE_CHECKING:
     from ragcache.model.reader import Reader
@@ -87,6 +87,8 @@ class Opening:
         What puts them in their final order.
     embedder_digest : str
         Of the weights of an embedder that is named; empty where they are not on this machine yet.
+    kv : str
+        How KV is written, one of `ragcache.store.CODECS`.
     """
 
     path: Path
@@ -102,6 +104,7 @@ class Opening:
     retriever: Retriever
     reranker: Reranker | None
     embedder_digest: str = ""
+    kv: str = RAW
 
     def load_reader(self) -> "Reader":
         """The model; one that was loaded already is taken as it is."""
@@ -145,6 +148,7 @@ class Opening:
             "embedder_given": given,
             "embedder_digest": self.embedder_digest or self.known.get("embedder_digest"),
             "splitter": "" if self.splitter is None else splitter_name(self.splitter),
+            "kv": self.kv,
         }
         return {name: value for name, value in settings.items() if value}
 
@@ -162,6 +166,7 @@ def resolve(
     splitter: AnySplitter | None = None,
     retriever: str | None = None,
     reranker: str | Reranker | None = None,
+    kv: str | None = None,
     create: bool = True,
 ) -> Opening:
     """What an index is opened with, as `RagCache.open` describes it; refuses what is wrong about it.
@@ -196,6 +201,7 @@ def resolve(
         retriever=check_choice("retriever", retriever or DEFAULT_RETRIEVER, RETRIEVERS),
         reranker=as_reranker(reranker),
         embedder_digest=_digest(path, known, embeds) if isinstance(embeds, str) else "",
+        kv=_codec(path, known, kv),
     )
 
 
@@ -381,6 +387,14 @@ def _digest(path: Path, known: dict[str, Any], embedder: str) -> str:
             f"({digest[:12]}); put the former ones back, or run `{ingest('NEW', paths='PATH…')}` for another index"
         )
     return digest
+
+
+def _codec(path: Path, known: dict[str, Any], given: str | None) -> str:
+    """The codec of the index's KV, which is the one that was asked for, if any was."""
+    own = str(known.get("kv") or RAW) if known else None
+    chosen = check_choice("kv", given or own or RAW, tuple(CODECS))
+    check_codec(path, own, chosen)
+    return chosen
 
 
 def _splitter(path: Path, known: dict[str, Any], given: AnySplitter | None) -> AnySplitter | None:

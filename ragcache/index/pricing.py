@@ -10,6 +10,7 @@ import torch
 from ragcache.encode import Encoder, PromptEncoder
 from ragcache.index.estimate import estimate
 from ragcache.index.index import Index
+from ragcache.index.settings import bytes_of_form
 from ragcache.model.cost import gigabytes_per_1000_pages
 from ragcache.report import IngestPlan
 from ragcache.retrieve import Vectors
@@ -75,16 +76,23 @@ class Pricing:
         cost = estimate(reader, prefix, todo, ids, lambda done, total: progress("measure", done, total))
         context = torch.arange(prefix + round(tokens / max(chunks, 1) * top_k))
         question = reader.dims.forward(context, reader.layers, logits=True)
+        written = self._bytes_per_token(max(round(tokens / max(chunks, 1)), 1))
         return IngestPlan(
             documents=len(most),
             chunks=chunks,
             tokens=tokens,
-            bytes_per_token=reader.bytes_per_token,
-            gigabytes_per_1000_pages=len(encoders) * gigabytes_per_1000_pages(reader.bytes_per_token),
-            bytes=reader.bytes_per_token * sum(sum(map(sum, own)) for _, own in todo),
+            bytes_per_token=written,
+            gigabytes_per_1000_pages=len(encoders) * gigabytes_per_1000_pages(written),
+            bytes=written * sum(sum(map(sum, own)) for _, own in todo),
             seconds=cost.seconds + self._embedding(),
             break_even_questions=cost.flops / question,
         )
+
+    def _bytes_per_token(self, tokens: int) -> int:
+        """Bytes that a token's KV takes as the index writes it, in a chunk of so many tokens."""
+        layers = self.index.reader.encode(self.index.template.chunk("a", "").token_ids[:1]).layers
+        form = [(one.shape[1], one.shape[3], one.itemsize) for one in layers]
+        return round(bytes_of_form(form, self.index.codec, tokens) / tokens)
 
     def _lacking(self, encoder: Encoder) -> Iterator[list[int]]:
         """Tokens of the chunks, document by document, that the index has without an encoding of theirs."""

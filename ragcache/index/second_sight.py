@@ -1,16 +1,18 @@
 """Second sight: the KV of a text that belongs to no document is kept once it comes in a second prompt."""
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from threading import Lock
 
 from ragcache.errors import InvalidArgument
+from ragcache.index.chunks import Chunk, Loaded
 from ragcache.model.buffer import ChunkKV
 
 _NOTED = 10_000  # texts that are remembered as seen, by their digests
 
-
+#: From a recipe, the keys of a left context and token ids: the key of the KV.
+MakeKey = Callable[[str, Sequence[str], Sequence[int]], str]
 _Name = tuple[str, str]  # a text's id, and the recipe of its KV
 _Kept = tuple[ChunkKV, tuple[str, ...]]  # and the keys of what it was made behind
 _Text = str  # the text itself; empty where it is not to be looked for in prompts
@@ -43,14 +45,16 @@ class SecondSight:
         self._kept: OrderedDict[_Name, tuple[_Kept, _Text]] = OrderedDict()
         self._lock = Lock()
 
-    def find(self, text: str, recipe: str, token_ids: Sequence[int]) -> _Kept | None:
-        """The KV of a text by its id, and the keys of what it was made behind; None where it is not kept."""
-        with self._lock:
-            kept = self._kept.get((text, recipe))
-            if kept is None or kept[0][0].token_ids != tuple(token_ids):
-                return None
-            self._kept.move_to_end((text, recipe))
-            return kept[0]
+    def load(
+        self, chunk: Chunk, recipes: Sequence[str], before: tuple[str, ...] | None, make_key: MakeKey
+    ) -> Loaded | None:
+        """The KV of a text for use behind what stands `before` it, by the first recipe that it is kept by, if any."""
+        for recipe in recipes:
+            if (kept := self._find((chunk.id, recipe), chunk.segment.token_ids)) is not None:
+                kv, left = kept
+                key = make_key(recipe, left, kv.token_ids)
+                return Loaded(kv, key, f"{recipe}, kept since its second prompt", exact=left == before)
+        return None
 
     def has(self, text: str) -> bool:
         """Whether KV of a text is kept, by its id."""
@@ -99,6 +103,14 @@ class SecondSight:
             self._kept.clear()
             self.nbytes = 0
             self.edition += 1
+
+    def _find(self, name: _Name, token_ids: Sequence[int]) -> _Kept | None:
+        with self._lock:
+            kept = self._kept.get(name)
+            if kept is None or kept[0][0].token_ids != tuple(token_ids):
+                return None
+            self._kept.move_to_end(name)
+            return kept[0]
 
     def _keep(self, name: _Name, kept: _Kept, words: str) -> None:
         if (old := self._kept.pop(name, None)) is not None:

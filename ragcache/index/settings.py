@@ -1,22 +1,26 @@
 """What an index says of itself before its model is loaded."""
 
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from ragcache.encode import PromptEncoder
-from ragcache.errors import EmptyIndex, IndexFormat, MissingEncoding, ingest
+from ragcache.errors import EmptyIndex, IndexFormat, IndexMismatch, MissingEncoding, ingest
+from ragcache.index.reconcile import reconcile
 from ragcache.method import Method
-from ragcache.store import Catalog, LocalStore
+from ragcache.store import CODEC, CODECS, RAW, Catalog, Codec, LocalStore, find_codec
 
+KV_FORM = "kv_form"  # setting: of each layer its KV heads, the width of one, and bytes of a number in the model's dtype
 _OUTDATED = "outdated_by_recipe"  # setting: per encoding, chunks fused with others than now, and as of which edition
 
 
 def stats(path: str | Path) -> dict[str, Any]:
     """Documents, chunks, encodings and bytes of an index, its model and adapter, the disk's free bytes; loads no model.
 
-    `missing` says what of it is gone from the disk, and how it comes back; `bytes` are of the KV that is there.
+    `kv` is the codec that KV is written in, and `codecs` what all of it would take in each of them, as far as that is
+    known. `missing` says what of it is gone from the disk, and how it comes back; `bytes` are of the KV that is there.
     `outdated` counts, by encoding, the chunks that were fused with others than their neighbours were when KV was last
     made.
 
@@ -32,8 +36,9 @@ def stats(path: str | Path) -> dict[str, Any]:
     catalog = Catalog(path / "catalog.sqlite")
     try:
         found = {**catalog.stats(), "outdated": outdated_counts(catalog)}
-        missing = _find_missing(catalog, path)
+        missing = reconcile(catalog, list(LocalStore.list_keys(path / "kv"))).missing_blobs
         found["bytes"] -= catalog.bytes_under(missing)
+        found |= {"kv": catalog.setting(CODEC, RAW), "codecs": _price_codecs(catalog, found["bytes"])}
     finally:
         catalog.close()
     free = shutil.disk_usage(path).free
@@ -42,9 +47,19 @@ def stats(path: str | Path) -> dict[str, Any]:
     return {"path": str(path), **model, "method": known["method"], **found, **lost, "free_bytes": free}
 
 
-def _find_missing(catalog: Catalog, path: Path) -> set[str]:
-    """Keys of the KV whose files are gone."""
-    return catalog.keys() - set(LocalStore.list_keys(path / "kv"))
+def _price_codecs(catalog: Catalog, nbytes: int) -> dict[str, int]:
+    """Bytes that all stored KV would take in each codec; nothing where no KV was written yet."""
+    form, lengths = catalog.setting(KV_FORM), catalog.token_counts()
+    if not (form and lengths and nbytes):
+        return {}
+    tokens = max(round(fmean(lengths)), 1)
+    own = bytes_of_form(form, find_codec(catalog.setting(CODEC, RAW)), tokens)
+    return {name: round(nbytes * bytes_of_form(form, codec, tokens) / own) for name, codec in CODECS.items()}
+
+
+def bytes_of_form(form: Sequence[tuple[int, int, int]], codec: Codec, tokens: int) -> int:
+    """Bytes that a KV of so many tokens takes, by each layer's heads, width of a head, and bytes of a number."""
+    return sum(codec.nbytes(heads, tokens, width, itemsize) for heads, width, itemsize in form)
 
 
 def _name_missing(path: Path, blobs: int, chunks: int) -> list[str]:
@@ -103,6 +118,21 @@ def check_encoding(catalog: Catalog, path: Path, row: Method) -> None:
         raise MissingEncoding(
             f"the index {path} holds {', '.join(made)} KV, but method {row.name!r} loads {row.encode.recipe}; run "
             f"`{ingest(path, method=row.name)}`"
+        )
+
+
+def check_codec(path: Path, known: str | None, given: str) -> None:
+    """Refuse another codec than an index's own, if it has one already.
+
+    Raises
+    ------
+    IndexMismatch
+        The message names the command that makes another index.
+    """
+    if known is not None and given != known:
+        raise IndexMismatch(
+            f"the KV of the index {path} is written as {known}, not as {given}; leave --kv out, or run "
+            f"`{ingest('NEW', paths='PATH…')} --kv {given}` for another index"
         )
 
 

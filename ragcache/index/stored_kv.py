@@ -3,9 +3,10 @@
 from collections.abc import Callable, Sequence
 
 from ragcache.errors import CorruptBlob
+from ragcache.index.bound import DiskBound
 from ragcache.index.chunks import Chunk, Loaded
 from ragcache.model.buffer import ChunkKV
-from ragcache.store import Blob, Codec, EncodingRow, LocalStore, MemoryTier, kv_key, pack, unpack
+from ragcache.store import Blob, EncodingRow, KeyMaker, LocalStore, MemoryTier, find_codec, pack, unpack
 
 
 class StoredKV:
@@ -17,12 +18,10 @@ class StoredKV:
         Has the blobs.
     memory : MemoryTier
         Keeps some of them at hand.
-    codec : Codec or None
-        How KV is written; None for raw.
-    fingerprint : str
-        Of the model that makes the KV.
-    secret : bytes
-        Of the index; keys are made with it.
+    keys : KeyMaker
+        Names the index's KV, and says how it is written.
+    bound : DiskBound
+        Says whether there is room.
     limit : int
         Most tokens that the model takes.
     drop : callable
@@ -33,24 +32,23 @@ class StoredKV:
         self,
         store: LocalStore,
         memory: MemoryTier,
-        codec: Codec | None,
+        keys: KeyMaker,
         *,
-        fingerprint: str,
-        secret: bytes,
+        bound: DiskBound,
         limit: int,
         drop: Callable[[str], object],
     ) -> None:
         self._store = store
         self._memory = memory
-        self._codec = codec
-        self._fingerprint = fingerprint
-        self._secret = secret
+        self._keys = keys
+        self.codec = find_codec(keys.codec)
+        self._bound = bound
         self._limit = limit
         self._drop = drop
 
     def make_key(self, recipe: str, left: Sequence[str], token_ids: Sequence[int]) -> str:
         """The key of a KV that a recipe makes of tokens behind a left context."""
-        return kv_key(self._secret, fingerprint=self._fingerprint, recipe=recipe, left=left, token_ids=token_ids)
+        return self._keys.make(recipe, left, token_ids)
 
     def load(self, chunk: Chunk, row: EncodingRow, *, exact: bool) -> Loaded:
         """The KV of a chunk that a row names, or the reason for having none."""
@@ -79,11 +77,14 @@ class StoredKV:
             raise CorruptBlob(key, f"it was made beyond the {self._limit:,} tokens that the model takes")
         return ChunkKV(blob.layers, blob.start, blob.token_ids, dict(blob.extras))
 
-    def write(self, key: str, kv: ChunkKV, recipe: str) -> int:
-        """Store a KV by its key; its size in bytes."""
-        about = {"fingerprint": self._fingerprint, "recipe": recipe}
+    def write(self, key: str, kv: ChunkKV, recipe: str, *, evict: bool = False) -> int:
+        """Store a KV by its key; its size in bytes, 0 where the store is full and nothing is to go for it."""
+        about = {"fingerprint": self._keys.fingerprint, "recipe": recipe}
         blob = Blob(key, kv.token_ids, kv.start, tuple(t.cpu() for t in kv.layers), kv.extras, about)
-        self._store.put_if_absent(key, pack(blob, self._codec))
+        parts = pack(blob, self.codec)
+        with self._bound.room(key, sum(memoryview(part).nbytes for part in parts), kv, evict=evict) as fits:
+            if fits:
+                self._store.put_if_absent(key, parts)
         return self._store.head(key) or 0
 
     def quarantine(self, key: str) -> None:

@@ -10,9 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
 from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin
 
+from ragcache.model.encoded import EncodedLayers, nbytes_of
 from ragcache.model.plan import ForwardPlan, Slots
 
 
@@ -22,7 +24,7 @@ class ChunkKV:
 
     Attributes
     ----------
-    layers : tuple of Tensor
+    layers : sequence of Tensor
         Per layer (2, kv_heads, tokens, head_dim), K first; K carries the rotation of the positions it was made at.
     start : int
         RoPE position of the first token when it was made.
@@ -32,7 +34,7 @@ class ChunkKV:
         What an encoder stores beside K and V.
     """
 
-    layers: tuple[Tensor, ...]
+    layers: Sequence[Tensor]
     start: int
     token_ids: tuple[int, ...]
     extras: dict[str, Tensor]
@@ -57,7 +59,7 @@ class ChunkKV:
     @property
     def nbytes(self) -> int:
         """Bytes of all tensors."""
-        return sum(t.nbytes for t in (*self.layers, *self.extras.values()))
+        return nbytes_of(self.layers) + sum(extra.nbytes for extra in self.extras.values())
 
 
 @dataclass
@@ -172,6 +174,14 @@ class KVBuffer(Cache):
             end = slot + part.shape[2]
             layer.reserve(part, end)
             layer.both[:, 0, :, slot:end] = part
+            layer.length = max(layer.length, end)
+
+    def place_encoded(self, slot: int, layers: EncodedLayers, device: torch.device) -> None:
+        """The same for KV that is still as its file has it: each layer is decoded to where it belongs, on a device."""
+        for number, layer in enumerate(self._slotted()):
+            end = slot + layers.shapes[number][2]
+            layer.reserve(layers.shaped_like(number, device), end)
+            layers.decode_into(number, layer.both[:, 0, :, slot:end])
             layer.length = max(layer.length, end)
 
     def read(self, start: int, end: int) -> tuple[Tensor, ...]:

@@ -19,6 +19,7 @@ from ragcache.model.batching import BatchBuffer, BatchScheduler, ForwardRequest,
 from ragcache.model.buffer import ChunkKV, KVBuffer
 from ragcache.model.chunked_mlp import chunked_mlp
 from ragcache.model.cost import ModelDims
+from ragcache.model.encoded import EncodedLayers
 from ragcache.model.fingerprint import describe_model, fingerprint, weights_in_memory
 from ragcache.model.layer_hooks import checked_layers, layer_hooks
 from ragcache.model.links import LinkTokens, load_links
@@ -380,7 +381,10 @@ class Reader:
         """
         moved: list[tuple[range, int]] = []  # slots, and how far their keys move
         for kv, slot, position in placements:
-            buffer.place(slot, [part.to(self.device, non_blocking=True) for part in kv.layers])
+            if isinstance(kv.layers, EncodedLayers):
+                buffer.place_encoded(slot, kv.layers, self.device)
+            else:
+                buffer.place(slot, [part.to(self.device, non_blocking=True) for part in kv.layers])
             moved.append((range(slot, slot + len(kv)), position - kv.start))
             del kv
         first = min((slots.start for slots, _ in moved), default=0)

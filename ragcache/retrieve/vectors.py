@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 EXACT = 2000  # chunks: up to so many every vector is compared; beyond, so many are looked at for the best few
 _BATCH = 5000  # vectors that are read at once
+_OFF_UNIT = 1e-3  # of a vector's length; they are stored with a length of 1
 _REFUSED, _LOCKED = (8, 10, 13, 14), (5, 6)  # SQLite's codes: read-only, I/O, full, cannot open; busy, locked
 
 
@@ -223,6 +225,25 @@ class Vectors:
                 f"run `{ingest(self.path.parent)}`."
             )
         return np.stack([stored[name] for name in ids]) if len(ids) else np.empty((0, 0), dtype=np.float32)
+
+    def find_damaged(self, ids: Sequence[str]) -> list[str]:
+        """Those of some vectors that are no unit vectors any more; one that still is, but another, is not found."""
+        found = list[str]()
+        for start in range(0, len(ids), _BATCH):
+            stored = self._vectors_of(ids[start : start + _BATCH])
+            lengths = {name: float(np.linalg.norm(vector)) for name, vector in stored.items()}
+            found += [name for name in ids[start : start + _BATCH] if not abs(lengths.get(name, 0) - 1) < _OFF_UNIT]
+        return found
+
+    def check_file(self) -> list[str]:
+        """What SQLite finds wrong with Chroma's database as a whole."""
+        file = self.path / "chroma.sqlite3"
+        try:
+            with closing(sqlite3.connect(f"file:{quote(str(file.absolute()))}?mode=ro", uri=True)) as database:
+                found = [str(text) for (text,) in database.execute("PRAGMA integrity_check(10)")]
+        except sqlite3.Error as error:
+            found = [str(error)]
+        return [] if found == ["ok"] else [f"{file}: {text}" for text in found]
 
     def ids(self) -> list[str]:
         """All ids, sorted."""

@@ -3,42 +3,59 @@
 from ragcache.store.access import Access, join_access, may_precede, parse_access
 from ragcache.store.blob import Blob, pack, unpack
 from ragcache.store.catalog import Catalog
-from ragcache.store.codec import Codec, Int8, Raw
+from ragcache.store.codec import CODECS, BFloat16, Codec, Int8, Int8Int4, Raw, find_codec
+from ragcache.store.disk import Disk
 from ragcache.store.entries import PART, Entries, EntryRow
+from ragcache.store.eviction import Kept, choose_victims, least_often, least_recently, saved_per_byte
 from ragcache.store.forgotten import Forgotten
-from ragcache.store.key import PREFIX, bind_secret, kv_key, load_or_create_secret
+from ragcache.store.key import CODEC, PREFIX, RAW, KeyMaker, bind_secret, kv_key, load_or_create_secret
 from ragcache.store.local import LocalStore, hold_turn, is_key, locks_of
 from ragcache.store.memory import MemoryTier
 from ragcache.store.schema import CALLED, COLLECTION, ChunkRow, DocumentRow, EncodingRow
+from ragcache.store.uses import Uses
 
 __all__ = [
     "CALLED",
+    "CODEC",
+    "CODECS",
     "COLLECTION",
     "PART",
     "PREFIX",
+    "RAW",
     "Access",
+    "BFloat16",
     "Blob",
     "Catalog",
     "ChunkRow",
     "Codec",
+    "Disk",
     "DocumentRow",
     "EncodingRow",
     "Entries",
     "EntryRow",
     "Forgotten",
     "Int8",
+    "Int8Int4",
+    "Kept",
+    "KeyMaker",
     "LocalStore",
     "MemoryTier",
     "Raw",
+    "Uses",
     "bind_secret",
+    "choose_victims",
+    "find_codec",
     "hold_turn",
     "is_key",
     "join_access",
     "kv_key",
+    "least_often",
+    "least_recently",
     "load_or_create_secret",
     "locks_of",
     "may_precede",
     "pack",
     "parse_access",
+    "saved_per_byte",
     "unpack",
 ]

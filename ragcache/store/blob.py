@@ -8,15 +8,15 @@ order, so that a layer is one range of bytes and the whole file one sequential r
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from math import prod
 from typing import Any
 
 import xxhash
 
 from ragcache.errors import CorruptBlob, InvalidArgument
+from ragcache.model.encoded import EncodedLayers, nbytes_of
 from ragcache.model.lazy import Tensor, torch
 from ragcache.store.codec import CODECS, Codec, Raw
 from ragcache.store.key import FORMAT
@@ -56,9 +56,10 @@ class Blob:
         The chunk's tokens, at least one.
     start : int
         Position of the first token when the KV was made.
-    layers : tuple of Tensor
+    layers : sequence of Tensor
         Per layer (2, kv_heads, tokens, head_dim): keys as the model cached them (rotated from `start`),
-        then values. bf16, fp16 or fp32; heads, dims and dtypes may differ between layers.
+        then values. bf16, fp16 or fp32; heads, dims and dtypes may differ between layers. `EncodedLayers` where
+        they were read in a form that takes fewer bytes.
     extras : mapping of str to Tensor
         What an encoder stores beside K and V.
     about : mapping of str to str
@@ -73,7 +74,7 @@ class Blob:
     key: str
     token_ids: tuple[int, ...]
     start: int
-    layers: tuple[Tensor, ...]
+    layers: Sequence[Tensor]
     extras: Mapping[str, Tensor] = field(default_factory=dict)
     about: Mapping[str, str] = field(default_factory=dict)
 
@@ -84,17 +85,17 @@ class Blob:
                 f"a KV needs tokens, layers and a start of 0 or more, "
                 f"not {tokens} tokens, {len(self.layers)} layers and start {self.start}."
             )
-        for number, layer in enumerate(self.layers):
-            if layer.ndim != 4 or layer.shape[0] != 2 or layer.shape[2] != tokens or str(layer.dtype) not in _FLOATS:
+        for number, (shape, dtype) in enumerate(_forms(self.layers)):
+            if len(shape) != 4 or shape[0] != 2 or shape[2] != tokens or str(dtype) not in _FLOATS:
                 raise InvalidArgument(
                     f"layer {number} must be (2, kv_heads, {tokens}, head_dim) in bf16, fp16 or fp32, "
-                    f"not {tuple(layer.shape)} in {layer.dtype}."
+                    f"not {shape} in {dtype}."
                 )
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory that its tensors take."""
-        return sum(tensor.nbytes for tensor in chain(self.layers, self.extras.values()))
+        return nbytes_of(self.layers) + sum(tensor.nbytes for tensor in self.extras.values())
 
 
 def pack(blob: Blob, codec: Codec | None = None) -> list[bytes | memoryview]:
@@ -228,18 +229,26 @@ def _blob(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> Blob:
     parts: defaultdict[str, dict[str, Tensor]] = defaultdict(dict)
     for name, tensor in tensors.items():
         parts[name[:_LAYER]][name[_LAYER:]] = tensor
-    layers = [
-        codec.decode(parts[_layer_prefix(number)], _dtype(dtype))
-        for number, dtype in enumerate(json.loads(metadata["layers"]))
-    ]
+    dtypes = [_dtype(dtype) for dtype in json.loads(metadata["layers"])]
+    written = [parts[_layer_prefix(number)] for number in range(len(dtypes))]
+    layers: Sequence[Tensor] = EncodedLayers(written, [codec.shape(one) for one in written], dtypes, codec.decode_into)
+    as_written = all("kv" in one and one["kv"].dtype == dtype for one, dtype in zip(written, dtypes, strict=True))
+    if codec.name == Raw.name or as_written:
+        layers = tuple(one["kv"] for one in written)
     return Blob(
         key=metadata["key"],
         token_ids=tuple(map(int, json.loads(metadata["token_ids"]))),
         start=int(metadata["start"]),
-        layers=tuple(layers),
+        layers=layers,
         extras={name[6:]: tensor for name, tensor in tensors.items() if name.startswith("extra.")},
         about=dict(json.loads(metadata["about"])),
     )
+
+
+def _forms(layers: Sequence[Tensor]) -> "Iterable[tuple[tuple[int, ...], torch.dtype]]":
+    if isinstance(layers, EncodedLayers):
+        return zip(layers.shapes, layers.dtypes, strict=True)
+    return ((tuple(layer.shape), layer.dtype) for layer in layers)
 
 
 def _layer_prefix(number: int) -> str:

@@ -10,9 +10,11 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from ragcache.errors import InvalidArgument
+from ragcache.store.damage import damaged_rows, drop_damaged, name_damaged
 from ragcache.store.database import Database
 from ragcache.store.forgotten import (
     LISTED,
@@ -30,26 +32,28 @@ from ragcache.store.schema import (
     COLLECTION,
     DOCUMENT,
     DOCUMENT_DIGITS,
+    EDITION,
     ENCODING,
     TEXT_DIGEST,
     WORDS_LOST,
     ChunkRow,
+    DamagedRow,
     DocumentRow,
     EncodingRow,
-    checksum,
     chunk_row,
     chunk_values,
     document_row,
     document_values,
     encoding_row,
     encoding_values,
+    setting_value,
+    setting_values,
 )
 
 _LACKS = "NOT EXISTS (SELECT 1 FROM encodings WHERE chunk = chunks.id AND recipe = ?)"
-_EDITION = "edition"
 _WORD = re.compile(r"\w+")
 _NEXT_EDITION = (
-    f"INSERT INTO settings VALUES ('{_EDITION}', '1') ON CONFLICT (name) DO UPDATE SET "
+    f"INSERT INTO settings (name, value) VALUES ('{EDITION}', '1') ON CONFLICT (name) DO UPDATE SET "
     "value = CAST(CAST(value AS INTEGER) + 1 AS TEXT)"
 )
 
@@ -59,13 +63,15 @@ class Catalog(Database):
 
     def setting(self, name: str, default: Any = None) -> Any:
         """Read a setting, `default` where it was never set."""
-        values = self._rows(json.loads, "SELECT value FROM settings WHERE name = ?", name)
+        query = "SELECT name, value, checksum FROM settings WHERE name = ?"
+        values = self.rows(setting_value, query, name)
         return values[0] if values else default
 
     def set_setting(self, name: str, value: Any) -> None:
         """Write a setting, anything that JSON can hold."""
         with self.transaction() as connection:
-            connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, json.dumps(value)))
+            put = "INSERT OR REPLACE INTO settings (name, value, checksum) VALUES (?, ?, ?)"
+            connection.execute(put, setting_values(name, value))
 
     def put_document(
         self, document: DocumentRow, chunks: Sequence[ChunkRow], *, anew: Mapping[str, Sequence[str]] | None = None
@@ -133,17 +139,21 @@ class Catalog(Database):
             lost = _private(connection, keys)
             return forget(connection, lost) + forget_unreferenced(connection, set(keys) - lost)
 
+    def find_damaged(self) -> list[str]:
+        """Name the rows, of whichever table, that are not what was written."""
+        return name_damaged(self.read)
+
     def remove_damaged(self) -> list[str]:
-        """Remove documents with a row that fails its checksum, as `remove_document` does.
+        """Remove rows that fail their checksum; documents with one go as `remove_document` says.
 
         Returns
         -------
         list of str
-            Where they came from, as far as that can still be read.
+            Where the documents came from, as far as that can still be read.
         """
         with self.transaction() as connection:
-            rows = _damaged(connection, "chunks", CHUNK)
-            about = _damaged(connection, "documents", DOCUMENT)
+            drop_damaged(connection)
+            rows, about = (damaged_rows(connection.execute, table) for table in ("chunks", "documents"))
             if not rows and not about:
                 return []
             numbers = json.dumps(list(rows))
@@ -214,6 +224,10 @@ class Catalog(Database):
         """List every chunk's id and text, by document and in reading order."""
         return [(id, text) for id, text in self.read("SELECT id, text FROM chunks ORDER BY document, ordinal")]
 
+    def token_counts(self) -> list[int]:
+        """Tokens of every chunk."""
+        return [size // 4 for (size,) in self.read("SELECT length(token_ids) FROM chunks")]
+
     def search_words(self, question: str, count: int) -> list[str]:
         """Find the ids of chunks that share words with a question, best first by BM25.
 
@@ -248,7 +262,7 @@ class Catalog(Database):
 
     def edition(self) -> int:
         """Tell how often documents were put or removed, by whomever: another number, other chunks."""
-        return int(self.setting(_EDITION, 0))
+        return int(self.setting(EDITION, 0))
 
     def missing(self, recipe: str, document: str | None = None) -> list[ChunkRow]:
         """List the chunks, of one document or of all, without an encoding by a recipe, in reading order."""
@@ -310,6 +324,11 @@ class Catalog(Database):
         """List a chunk's encodings by one recipe, the newest first."""
         return self._encodings("WHERE chunk = ? AND recipe = ? ORDER BY created DESC, key", chunk, recipe)
 
+    def has_damaged(self, chunk: str) -> bool:
+        """Tell whether what is written of a chunk's KV fails its checksum."""
+        rows = self.read(f"SELECT {ENCODING}, checksum FROM encodings WHERE chunk = ?", chunk)
+        return len(self._encodings("WHERE chunk = ?", chunk)) < len(rows)
+
     def by_key(self, keys: Iterable[str]) -> list[EncodingRow]:
         """List the encodings that name one of some keys."""
         return self._encodings(f"WHERE key IN {LISTED} ORDER BY chunk, recipe, key", json.dumps(list(keys)))
@@ -354,6 +373,11 @@ class Catalog(Database):
         """Collect the keys of all encodings."""
         return {key for (key,) in self.read("SELECT DISTINCT key FROM encodings")}
 
+    def keys_of_chunks(self, chunks: Sequence[str]) -> set[str]:
+        """Collect the keys of all encodings of some chunks."""
+        found = self.read(f"SELECT key FROM encodings WHERE chunk IN {LISTED}", json.dumps(list(chunks)))
+        return {key for (key,) in found}
+
     def credit(self, worths: Mapping[tuple[str, str], float]) -> None:
         """Add to what the uses of encodings were worth, by chunk and key; they were used now."""
         values = [(worth, time.time(), chunk, key) for (chunk, key), worth in worths.items()]
@@ -364,8 +388,8 @@ class Catalog(Database):
 
     def note(self, rows: Iterable[EncodingRow]) -> None:
         """Write down what rows say `about` their encodings and of their worth; those that are gone stay so."""
-        values = [(*encoding_values(row)[-2:], time.time(), row.chunk, row.key) for row in rows]
-        update = "UPDATE encodings SET about = ?, worth = ?, used = ? WHERE chunk = ? AND key = ?"
+        values = [(*encoding_values(row)[-3:], time.time(), row.chunk, row.key) for row in rows]
+        update = "UPDATE encodings SET about = ?, worth = ?, checksum = ?, used = ? WHERE chunk = ? AND key = ?"
         with self.transaction() as connection:
             connection.executemany(update, values)
 
@@ -412,7 +436,7 @@ class Catalog(Database):
 
     def _record(self, connection: sqlite3.Connection, rows: Sequence[EncodingRow]) -> None:
         connection.executemany(
-            f"INSERT OR REPLACE INTO encodings ({ENCODING}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            f"INSERT OR REPLACE INTO encodings ({ENCODING}, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [encoding_values(row) for row in rows],
         )
         recall(connection, [row.key for row in rows])
@@ -439,13 +463,18 @@ class Catalog(Database):
         self._connection.executemany(f"INSERT INTO chunks ({CHUNK}, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", new)
 
     def _documents(self, clause: str, *parameters: Any) -> list[DocumentRow]:
-        return self._rows(document_row, f"SELECT {DOCUMENT}, checksum FROM documents {clause}", *parameters)
+        return self.rows(document_row, f"SELECT {DOCUMENT}, checksum FROM documents {clause}", *parameters)
 
     def _chunks(self, clause: str, *parameters: Any) -> list[ChunkRow]:
-        return self._rows(chunk_row, f"SELECT {CHUNK}, checksum FROM chunks {clause}", *parameters)
+        return self.rows(chunk_row, f"SELECT {CHUNK}, checksum FROM chunks {clause}", *parameters)
 
     def _encodings(self, clause: str, *parameters: Any) -> list[EncodingRow]:
-        return self._rows(encoding_row, f"SELECT {ENCODING} FROM encodings {clause}", *parameters)
+        """Rows about KV; one that fails its checksum is a miss until the next ingestion has removed it."""
+        found = []
+        for values in self.read(f"SELECT {ENCODING}, checksum FROM encodings {clause}", *parameters):
+            with suppress(DamagedRow):
+                found.append(encoding_row(*values))
+        return found
 
 
 def _private(connection: sqlite3.Connection, keys: Sequence[str]) -> set[str]:
@@ -455,9 +484,3 @@ def _private(connection: sqlite3.Connection, keys: Sequence[str]) -> set[str]:
         "GROUP BY key HAVING COUNT(access) = COUNT(*)"
     )
     return {key for (key,) in connection.execute(query, (json.dumps(list(keys)),))}
-
-
-def _damaged(connection: sqlite3.Connection, table: str, columns: str) -> dict[int, tuple[Any, ...]]:
-    """Rows of a table that fail their checksum, by number."""
-    rows = connection.execute(f"SELECT rowid, {columns}, checksum FROM {table}")
-    return {number: tuple(values) for number, *values, found in rows if found != checksum(*values)}

@@ -19,6 +19,7 @@ from ragcache.errors import (
     UnusableIndex,
     ingest,
 )
+from ragcache.store.disk import Disk
 from ragcache.store.schema import MIGRATIONS, DamagedRow
 
 _Row = TypeVar("_Row")
@@ -46,6 +47,8 @@ class Database:
     read_only : bool
         Whether nothing is ever written, for a process that looks things up while others write. The file must be there,
         in the newest form.
+    disk : Disk, optional
+        Begins and ends transactions.
 
     Raises
     ------
@@ -58,8 +61,11 @@ class Database:
         The file cannot be opened, or another process kept it locked for too long.
     """
 
-    def __init__(self, path: str | Path, *, durable: bool = True, read_only: bool = False) -> None:
+    def __init__(
+        self, path: str | Path, *, durable: bool = True, read_only: bool = False, disk: Disk | None = None
+    ) -> None:
         self.path = Path(path)
+        self._disk = disk or Disk()
         self._sync = "FULL" if durable else "OFF"
         self._lock = RLock()
         self.writable = not read_only and is_writable(self.path)
@@ -83,13 +89,16 @@ class Database:
         """
         self.read("PRAGMA wal_checkpoint(TRUNCATE)")
 
-    def _rows(self, make: Callable[..., _Row], query: str, *parameters: Any) -> list[_Row]:
+    def rows(self, make: Callable[..., _Row], query: str, *parameters: Any) -> list[_Row]:
+        """What a query's rows say, each made into a value that checks itself."""
         try:
             return [make(*values) for values in self.read(query, *parameters)]
         except DamagedRow as error:
+            if error.remedy is None:
+                raise self._damaged(error) from error
             raise IndexFormat(
-                f"{error} in {self.path}, so it was changed on the disk; run `{ingest(self.path.parent)}`, which reads "
-                "its document anew"
+                f"{error} in {self.path}, so it was changed on the disk; run `{ingest(self.path.parent)}`, which "
+                f"{error.remedy}"
             ) from error
         except (ValueError, TypeError) as error:
             raise self._damaged(error) from error
@@ -100,6 +109,11 @@ class Database:
             self._follow()
             return self._connection.execute(query, parameters).fetchall()
 
+    def check_file(self) -> list[str]:
+        """What SQLite finds wrong with the file as a whole."""
+        found = [str(text) for (text,) in self.read("PRAGMA integrity_check(10)")]
+        return [] if found == ["ok"] else [f"{self.path}: {text}" for text in found]
+
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """One transaction, for other tables of this file too; an error leaves no trace of it."""
@@ -107,9 +121,10 @@ class Database:
             raise StorageFull(
                 f"{self.path} may only be read by this account; repeat the command as the one that ingests."
             )
-        with self._lock, self._guard(), self._connection as connection:  # commits, or rolls back on any error
-            connection.execute("BEGIN IMMEDIATE")
+        with self._lock, self._guard(), self._connection as connection:  # rolls back on any error
+            self._disk.begin(connection)
             yield connection
+            self._disk.commit(connection)
 
     @contextmanager
     def _guard(self) -> Iterator[None]:

@@ -3,15 +3,13 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import starmap
 from typing import Any
 
 from ragcache.store.access import Access
 from ragcache.store.catalog import Catalog
 from ragcache.store.forgotten import LISTED
-from ragcache.store.schema import access_value, read_access
+from ragcache.store.schema import ENTRY, access_value, check_row, checksum, read_access
 
-_ENTRY = "collection, name, document, place, chunk, access"
 #: In an entry's document: behind the document's name, if the entry is a part of it that stands alone.
 PART = "\x1f"
 
@@ -58,15 +56,16 @@ class Entries:
 
     def put(self, rows: Sequence[EntryRow]) -> None:
         """Record names; a known one is replaced, and keeps its turn among those of the same place."""
-        values = [
+        spelled = [
             (row.collection, row.name, row.document, json.dumps(row.place), row.chunk, access_value(row.access))
             for row in rows
         ]
+        values = [(*one, checksum(*one)) for one in spelled]
         with self._catalog.transaction() as connection:
             connection.executemany(
-                f"INSERT INTO entries ({_ENTRY}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (collection, name) DO UPDATE "
-                "SET document = excluded.document, place = excluded.place, chunk = excluded.chunk, "
-                "access = excluded.access",
+                f"INSERT INTO entries ({ENTRY}, checksum) VALUES (?, ?, ?, ?, ?, ?, ?) "
+                "ON CONFLICT (collection, name) DO UPDATE SET document = excluded.document, place = excluded.place, "
+                "chunk = excluded.chunk, access = excluded.access, checksum = excluded.checksum",
                 values,
             )
 
@@ -108,9 +107,11 @@ class Entries:
         return self._rows("WHERE collection = ? ORDER BY rowid", collection)
 
     def _rows(self, clause: str, *parameters: Any) -> list[EntryRow]:
-        found = self._catalog.read(f"SELECT {_ENTRY} FROM entries {clause}", *parameters)
-        return list(starmap(_entry, found))
+        return self._catalog.rows(_entry, f"SELECT {ENTRY}, checksum FROM entries {clause}", *parameters)
 
 
-def _entry(collection: str, name: str, document: str, place: str, chunk: str, access: str | None) -> EntryRow:
+def _entry(
+    collection: str, name: str, document: str, place: str, chunk: str, access: str | None, found: str | None
+) -> EntryRow:
+    check_row("vector store's entry", name, found, collection, name, document, place, chunk, access)
     return EntryRow(collection, name, document, tuple(json.loads(place)), chunk, read_access(access))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from itertools import chain
 
 from ragcache.store.database import Database
-from ragcache.store.local import LocalStore
+from ragcache.store.local import LocalStore, is_key
 
 #: In a query: any number of values in one parameter, as a JSON list.
 LISTED = "(SELECT value FROM json_each(?))"
@@ -53,7 +53,7 @@ class Forgotten:
     def delete(self) -> None:
         """Delete the blobs of all that was forgotten, by this process or by one that was killed."""
         keys = [key for (key,) in self._catalog.read("SELECT key FROM forgotten")]
-        for key in keys:
+        for key in filter(is_key, keys):  # what was changed on the disk names no blob
             self._discard(key)
             self._store.delete(key)
         if keys:

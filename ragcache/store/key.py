@@ -3,8 +3,10 @@
 import hmac
 import secrets
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -17,6 +19,12 @@ FORMAT = 1
 
 PREFIX = "prefix"
 """The recipe of the system prefix's KV, which belongs to no document."""
+
+CODEC = "codec"
+"""Setting: how an index's KV is written down."""
+
+RAW = "raw"
+"""The codec of an index that says nothing else."""
 
 _SECRET_BYTES = 32
 _DIGEST = "secret_digest"  # setting: by which another secret is told from the index's own
@@ -91,7 +99,15 @@ def bind_secret(catalog: Catalog, path: Path) -> bytes:
     return secret
 
 
-def kv_key(secret: bytes, *, fingerprint: str, recipe: str, left: Sequence[str], token_ids: Sequence[int]) -> str:
+def kv_key(
+    secret: bytes,
+    *,
+    fingerprint: str,
+    recipe: str,
+    left: Sequence[str],
+    token_ids: Sequence[int],
+    codec: str = RAW,
+) -> str:
     """Name a KV by everything that went into it.
 
     Parameters
@@ -106,6 +122,8 @@ def kv_key(secret: bytes, *, fingerprint: str, recipe: str, left: Sequence[str],
         Keys of the left context that the KV was made in, in order.
     token_ids : sequence of int
         The chunk itself.
+    codec : str
+        How it is written down, so that no KV is taken for one of another precision.
 
     Returns
     -------
@@ -117,8 +135,46 @@ def kv_key(secret: bytes, *, fingerprint: str, recipe: str, left: Sequence[str],
     .. [1] Krawczyk, Bellare, Canetti, RFC 2104.
     """
     ids = np.asarray(token_ids, dtype="<i8").tobytes()
-    parts = [str(FORMAT).encode(), fingerprint.encode(), recipe.encode(), ids, *map(str.encode, left)]
+    form = str(FORMAT) if codec == RAW else f"{FORMAT} {codec}"  # raw KV keeps the keys that it always had
+    parts = [form.encode(), fingerprint.encode(), recipe.encode(), ids, *map(str.encode, left)]
     return hmac.new(secret, b"".join(_framed(parts)), sha256).hexdigest()
+
+
+@dataclass(frozen=True)
+class KeyMaker:
+    """Names the KV of one index.
+
+    Attributes
+    ----------
+    secret : bytes
+        The index's own.
+    fingerprint : str
+        Of the model that makes its KV.
+    codec : str
+        How its KV is written down.
+    """
+
+    secret: bytes
+    fingerprint: str
+    codec: str = RAW
+
+    @classmethod
+    def of(cls, catalog: Catalog, path: Path) -> Self:
+        """That of an index whose model need not be loaded.
+
+        Raises
+        ------
+        IndexFormat, UnusableIndex
+            As `bind_secret`.
+        """
+        codec = catalog.setting(CODEC, RAW)
+        return cls(bind_secret(catalog, path), catalog.setting("fingerprint", ""), codec)
+
+    def make(self, recipe: str, left: Sequence[str], token_ids: Sequence[int]) -> str:
+        """The key of what a recipe makes of tokens behind a left context."""
+        return kv_key(
+            self.secret, fingerprint=self.fingerprint, recipe=recipe, left=left, token_ids=token_ids, codec=self.codec
+        )
 
 
 def _framed(parts: Iterable[bytes]) -> Iterable[bytes]:

@@ -8,7 +8,6 @@ import errno
 import fcntl
 import os
 import re
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -18,16 +17,18 @@ from typing import Any, Self
 
 from ragcache.errors import CorruptBlob, InvalidArgument, StorageFull
 from ragcache.model.lazy import Tensor, torch
+from ragcache.store.disk import Disk
 
 _KEY = re.compile(r"[0-9a-f]{64}")
 _LOCKS: dict[Path, tuple[AbstractContextManager[Any], AbstractContextManager[Any]]] = {}
+_DISK = Disk()
 _SUFFIX = ".safetensors"
 _TEMPORARY = ".tmp-"
 _UNLINKABLE = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
 _AT_ONCE = 1024  # parts of one vectored write: POSIX systems' usual IOV_MAX
 
 
-def publish(path: Path, parts: Sequence[bytes | memoryview], *, durable: bool = True) -> bool:
+def publish(path: Path, parts: Sequence[bytes | memoryview], *, durable: bool = True, disk: Disk = _DISK) -> bool:
     """Write a file durably under a name that nobody holds yet.
 
     The bytes go to a temporary file beside `path` and are synced before the name is linked, so a reader
@@ -41,6 +42,8 @@ def publish(path: Path, parts: Sequence[bytes | memoryview], *, durable: bool = 
         What to write, one after the other.
     durable : bool
         Whether the file survives a crash of the machine.
+    disk : Disk
+        Carries it out.
 
     Returns
     -------
@@ -52,46 +55,46 @@ def publish(path: Path, parts: Sequence[bytes | memoryview], *, durable: bool = 
     OSError
         The disk refused; no temporary file is left behind.
     """
-    handle, temporary = tempfile.mkstemp(prefix=_TEMPORARY, dir=path.parent)
+    handle, temporary = disk.create(path.parent, _TEMPORARY)
     try:
         try:
-            _write(handle, parts)
+            _write(handle, parts, disk)
             os.fchmod(handle, path.parent.stat().st_mode & 0o666)
             if durable:
-                os.fsync(handle)
+                disk.sync(handle)
         finally:
             os.close(handle)
-        won = _link(temporary, path)
+        won = _link(temporary, path, disk)
     finally:
-        Path(temporary).unlink(missing_ok=True)
+        disk.remove(temporary)
     if durable:
-        _sync_folder(path.parent)  # the loser too: it must not acknowledge a name that may still vanish
+        _sync_folder(path.parent, disk)  # the loser too: it must not acknowledge a name that may still vanish
     return won
 
 
-def _write(handle: int, parts: Sequence[bytes | memoryview]) -> None:
+def _write(handle: int, parts: Sequence[bytes | memoryview], disk: Disk) -> None:
     views = [memoryview(part).cast("B") for part in parts]
     while views:  # one call moves at most 2 GiB, and takes at most `_AT_ONCE` parts
-        written = os.writev(handle, views[:_AT_ONCE])
+        written = disk.write(handle, views[:_AT_ONCE])
         while views and written >= len(views[0]):
             written -= len(views.pop(0))
         if views:
             views[0] = views[0][written:]
 
 
-def _link(temporary: str, path: Path) -> bool:
+def _link(temporary: str, path: Path, disk: Disk) -> bool:
     try:
-        os.link(temporary, path)
+        disk.link(temporary, path)
     except FileExistsError:
         return False
     except OSError as error:
         if error.errno not in _UNLINKABLE:
             raise
-        return _rename(temporary, path)
+        return _rename(temporary, path, disk)
     return True
 
 
-def _rename(temporary: str, path: Path) -> bool:
+def _rename(temporary: str, path: Path, disk: Disk) -> bool:
     """The same where the file system knows no links: those who rename take turns, as far as it knows locks."""
     folder = os.open(path.parent, os.O_RDONLY)
     try:
@@ -99,16 +102,16 @@ def _rename(temporary: str, path: Path) -> bool:
             fcntl.flock(folder, fcntl.LOCK_EX)
         if path.exists():
             return False
-        os.rename(temporary, path)
+        disk.move(temporary, path)
         return True
     finally:
         os.close(folder)
 
 
-def _sync_folder(folder: Path) -> None:
+def _sync_folder(folder: Path, disk: Disk) -> None:
     handle = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(handle)
+        disk.sync(handle)
     finally:
         os.close(handle)
 
@@ -173,6 +176,8 @@ class LocalStore:
         the disk.
     read_only : bool
         Whether the folder is left as it is found, for a process that only reads what others write.
+    disk : Disk
+        Carries out what is asked of the system.
 
     Raises
     ------
@@ -187,8 +192,10 @@ class LocalStore:
         *,
         durable: bool = True,
         read_only: bool = False,
+        disk: Disk = _DISK,
     ) -> None:
         self.root = Path(root)
+        self.disk = disk
         self._allocate = allocate
         self.durable = durable
         self._known_shards: set[Path] = set()
@@ -240,12 +247,12 @@ class LocalStore:
 
     def _publish(self, path: Path, parts: Sequence[bytes | memoryview]) -> bool:
         try:
-            return publish(path, parts, durable=self.durable)
+            return publish(path, parts, durable=self.durable, disk=self.disk)
         except FileNotFoundError:  # somebody has deleted the folders since they were made
             self._known_shards.clear()
             self._make_folder(self.root)
             self._make_shard(path.parent)
-            return publish(path, parts, durable=self.durable)
+            return publish(path, parts, durable=self.durable, disk=self.disk)
 
     def get(self, key: str) -> Tensor:
         """Read a whole blob into freshly allocated memory.
@@ -298,6 +305,15 @@ class LocalStore:
         except FileNotFoundError:
             return None
 
+    def total_bytes(self) -> int:
+        """What all its files take, those that are being written and those that were moved aside among them."""
+        found: dict[int, int] = {}
+        for path in self.root.glob("*/*"):
+            with suppress(FileNotFoundError):
+                about = path.stat()
+                found[about.st_ino] = about.st_size  # a file that is being published has two names
+        return sum(found.values())
+
     def list(self) -> Iterator[str]:
         """Yield the keys of all published blobs, in order."""
         return self.list_keys(self.root)
@@ -322,8 +338,9 @@ class LocalStore:
         """
         found = False
         for path in (self._path(key), self._quarantined(key)):
-            found |= path.exists()
-            path.unlink(missing_ok=True)
+            if path.exists():
+                found = True
+                self.disk.remove(path)
         return found
 
     def quarantine(self, key: str) -> bool:
@@ -336,7 +353,7 @@ class LocalStore:
         """
         try:
             self._quarantined(key).parent.mkdir(mode=0o700, exist_ok=True)
-            self._path(key).replace(self._quarantined(key))
+            self.disk.move(self._path(key), self._quarantined(key))
         except OSError:
             return False
         return True
@@ -357,7 +374,7 @@ class LocalStore:
         horizon = time.time() - older_than
         stale = [path for path in self.root.glob(f"*/{_TEMPORARY}*") if _modified(path) <= horizon]
         for path in stale:
-            path.unlink(missing_ok=True)
+            self.disk.remove(path)
         return len(stale)
 
     def _read(self, key: str, ranges: Sequence[tuple[int, int]] | None) -> Sequence[Tensor]:
@@ -387,7 +404,7 @@ class LocalStore:
         view = buffer.numpy().data
         os.lseek(handle, start, os.SEEK_SET)
         while len(view):
-            count = os.readv(handle, [view])
+            count = self.disk.read(handle, view)
             if count == 0:
                 raise CorruptBlob(key, "its file shrank while it was read")
             view = view[count:]
@@ -418,7 +435,7 @@ class LocalStore:
 
     def _sync(self, folder: Path) -> None:
         if self.durable:
-            _sync_folder(folder)
+            _sync_folder(folder, self.disk)
 
     def _refused(self, error: OSError) -> StorageFull:
         remedy = "free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "repair it"

@@ -219,6 +219,29 @@ def m008_checksums(connection: sqlite3.Connection) -> None:
         connection.executemany(f"UPDATE {table} SET checksum = ? WHERE rowid = ?", sums)
 
 
+def m009_more_checksums(connection: sqlite3.Connection) -> None:
+    """Give encodings, other stores' names and settings a checksum; two settings that triggers write have none."""
+    for table, columns in (("encodings", ENCODING_CHECKED), ("entries", ENTRY), ("settings", "name, value")):
+        connection.execute(f"ALTER TABLE {table} ADD COLUMN checksum TEXT")
+        rows = connection.execute(f"SELECT rowid, {columns} FROM {table}").fetchall()
+        sums = [(checksum(*values), number) for number, *values in rows if all(map(_is_valid, values))]
+        connection.executemany(f"UPDATE {table} SET checksum = ? WHERE rowid = ?", sums)
+    connection.execute(f"UPDATE settings SET checksum = NULL WHERE name IN {UNCHECKED}")
+    for name in ("words_of_lost_chunk", "words_of_changed_chunk"):
+        found = connection.execute("SELECT sql FROM sqlite_master WHERE type = 'trigger' AND name = ?", (name,))
+        for (made,) in found.fetchall():
+            connection.execute(f"DROP TRIGGER {name}")
+            connection.execute(made.replace("INTO settings VALUES", "INTO settings (name, value) VALUES"))
+
+
+def m010_uses(connection: sqlite3.Connection) -> None:
+    """Create the table of how often KV was of use, for indexes whose files have a limit."""
+    connection.execute(
+        "CREATE TABLE uses (key TEXT PRIMARY KEY, work REAL NOT NULL, uses INTEGER NOT NULL, used REAL NOT NULL, "
+        "aged REAL NOT NULL)"
+    )
+
+
 MIGRATIONS = [
     m001_documents_chunks_encodings,
     m002_entries,
@@ -228,6 +251,8 @@ MIGRATIONS = [
     m006_copies,
     m007_harvested,
     m008_checksums,
+    m009_more_checksums,
+    m010_uses,
 ]
 """Run once each, in order; a file that names one which is not listed here was made by a newer version."""
 
@@ -236,15 +261,31 @@ COLLECTION = "collection"  # in a document's metadata: the vector store that it 
 
 
 class DamagedRow(ValueError):
-    """A row that is not what was written."""
+    """A row that is not what was written, and what the next ingestion does about it, if it can do anything."""
+
+    def __init__(self, kind: str, id: str) -> None:
+        super().__init__(f"the {kind} {ascii(id)[1:-1]:.80} fails its checksum")
+        self.remedy = _REMEDIES.get(kind)
+
+
+_REMEDIES = {
+    "document": "reads it anew",
+    "chunk": "reads its document anew",
+    "vector store's entry": "lets go of it; then sync that store, or adopt it again",
+}
 
 
 DOCUMENT = "id, source, digest, metadata"
 CHUNK = 'id, document, ordinal, text, token_ids, "start", "end", access'
 ENCODING = 'chunk, recipe, key, "left", nbytes, kind, created, used, about, worth'
+ENCODING_CHECKED = 'chunk, recipe, key, "left", nbytes, kind, created, about'  # the others change at every use
+ENTRY = "collection, name, document, place, chunk, access"
+EDITION = "edition"
+UNCHECKED = (EDITION, WORDS_LOST)
+"""Settings that SQL counts and sets by itself; a change of one of them costs time and nothing else."""
 
 
-def checksum(*values: str | bytes | int | None) -> str:
+def checksum(*values: str | bytes | float | None) -> str:
     """xxh3-64 over the columns of a row, whatever bytes a damaged text has."""
     digest = xxhash.xxh3_64()
     for value in values:
@@ -253,7 +294,7 @@ def checksum(*values: str | bytes | int | None) -> str:
     return digest.hexdigest()
 
 
-def check_row(kind: str, id: str, found: str | None, *values: str | bytes | int | None) -> None:
+def check_row(kind: str, id: str, found: str | None, *values: str | bytes | float | None) -> None:
     """Refuse a row whose columns are not those that its checksum was made of.
 
     Raises
@@ -262,7 +303,7 @@ def check_row(kind: str, id: str, found: str | None, *values: str | bytes | int 
         Names the row.
     """
     if found != checksum(*values):
-        raise DamagedRow(f"the {kind} {ascii(id)[1:-1]:.80} fails its checksum")
+        raise DamagedRow(kind, id)
 
 
 def _is_valid(value: object) -> bool:
@@ -309,15 +350,30 @@ def read_access(value: str | None) -> Access:
 
 
 def encoding_values(row: EncodingRow) -> tuple[Any, ...]:
-    """Spell a row in the order of `ENCODING`."""
+    """Spell a row in the order of `ENCODING`, and its checksum."""
     left, about = json.dumps(row.left), None if row.about is None else json.dumps(row.about)
-    return (row.chunk, row.recipe, row.key, left, row.nbytes, row.kind, row.created, row.used, about, row.worth)
+    checked = (row.chunk, row.recipe, row.key, left, row.nbytes, row.kind, float(row.created), about)
+    return (*checked[:-1], row.used, about, row.worth, checksum(*checked))
 
 
 def encoding_row(
     chunk: str, recipe: str, key: str, left: str, nbytes: int, kind: str, created: float, used: float,
-    about: str | None, worth: float,
+    about: str | None, worth: float, found: str | None,
 ) -> EncodingRow:  # fmt: skip
     """Read what `encoding_values` wrote."""
+    check_row("KV", key, found, chunk, recipe, key, left, nbytes, kind, created, about)
     noted = None if about is None else json.loads(about)
     return EncodingRow(chunk, recipe, key, tuple(json.loads(left)), nbytes, kind, created, used, noted, worth)
+
+
+def setting_values(name: str, value: Any) -> tuple[str, str, str]:
+    """Spell a setting, and its checksum."""
+    written = json.dumps(value)
+    return name, written, checksum(name, written)
+
+
+def setting_value(name: str, value: str, found: str | None) -> Any:
+    """Read what `setting_values` wrote."""
+    if name not in UNCHECKED:
+        check_row("setting", name, found, name, value)
+    return json.loads(value)

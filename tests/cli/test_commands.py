@@ -7,8 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from ragcache_cli.terminal import parse_size
 from typer.testing import Result
 
+from ragcache.errors import InvalidArgument
 from ragcache.rag import RagCache
 from ragcache.report import make_printable
 
@@ -260,3 +262,50 @@ def test_what_another_method_would_cost_is_priced_without_paths(run: Run, index:
     plan = json.loads(run("ingest", "--index", index, "--method", "link0", "--dry-run", "--json").stdout)
     assert (plan["documents"], plan["chunks"]) == (3, 3)
     assert plan["bytes"] > 0
+
+
+def test_an_index_may_write_smaller_kv_and_remembers_it(run: Run, checkpoint: Path, tmp_path: Path) -> None:
+    (tmp_path / "note.txt").write_text("The tide turns at noon. " * 12)
+    index = tmp_path / "index"
+    done = run("ingest", tmp_path / "note.txt", "--index", index, "--model", checkpoint, "--kv", "k8v4")
+    assert done.exit_code == 0, done.output
+    found = json.loads(run("store", "stats", "--index", index, "--json").stdout)
+    assert found["kv"] == "k8v4"
+    assert found["codecs"]["raw"] > found["codecs"]["bf16"] > found["codecs"]["int8"] > found["codecs"]["k8v4"]
+    assert found["codecs"]["k8v4"] == found["bytes"]
+    shown = run("store", "stats", "--index", index).stdout
+    assert "k8v4 (this index)" in shown
+    assert "4-bit values" in shown
+    again = run("ingest", tmp_path / "note.txt", "--index", index, "--kv", "int8")
+    assert again.exit_code == 2
+    assert "written as k8v4, not as int8" in again.stderr
+    assert run("ingest", tmp_path / "note.txt", "--index", index).exit_code == 0
+    assert run("ask", "When does the tide turn?", "--index", index, "--json").exit_code == 0
+    wrong = run("ingest", tmp_path / "note.txt", "--index", index, "--kv", "zip")
+    assert "choose one of raw, bf16, int8, k8v4" in wrong.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("500MB", 500_000_000), ("1.5 GiB", 3 << 29), ("4096", 4096), ("2k", 2000), ("1kib", 1024)]
+)
+def test_sizes_are_read_as_people_write_them(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "much", "-1GB", "1i", "5XB"])
+def test_what_is_no_size_is_refused(text: str) -> None:
+    with pytest.raises(InvalidArgument, match="is no size"):
+        parse_size(text)
+
+
+def test_an_index_may_be_limited_and_says_what_does_not_fit(run: Run, checkpoint: Path, tmp_path: Path) -> None:
+    for number in range(6):
+        (tmp_path / f"note{number}.txt").write_text(f"Note {number}. " + "The tide turns at noon. " * 12)
+    how = ("--index", tmp_path / "index", "--model", checkpoint, "--max-size", "1MB")
+    done = run("ingest", *sorted(tmp_path.glob("*.txt")), *how, "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert any("do not fit into the 1.0 MiB" in note for note in found["notes"])
+    assert sum(file.stat().st_size for file in (tmp_path / "index" / "kv").rglob("*.safetensors")) <= 1_000_000
+    said = json.loads(run("ask", "When does the tide turn?", "--index", tmp_path / "index", "--json").stdout)
+    assert said["sources"]

@@ -136,6 +136,24 @@ def test_the_command_reports_what_the_checks_found(run: Run, checkpoint: Path) -
     assert "raw KV" in shown
 
 
+def test_an_index_is_looked_at_first_and_its_own_model_examined(
+    run: Run, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    examined: list[str] = []
+    monkeypatch.setattr(
+        commands, "_examined", lambda reader: examined.append(reader.name) or {"full_recompute": {"passed": True}}
+    )
+    monkeypatch.setattr(commands, "_show", lambda found: None)
+    (tmp_path / "note.txt").write_text("The tide turns at noon.")
+    assert run("ingest", tmp_path / "note.txt", "--index", tmp_path / "index", "--model", checkpoint).exit_code == 0
+    next((tmp_path / "index" / "kv").glob("??/*.safetensors")).unlink()
+    done = run("doctor", "--index", tmp_path / "index")
+    assert "1 documents, 1 chunks" in done.stdout
+    found = json.loads(run("doctor", "--index", tmp_path / "index", "--json").stdout)
+    assert found["index"]["documents"] == 1
+    assert examined == [str(checkpoint)] * 2
+
+
 def test_a_failed_check_ends_with_exit_code_1(run: Run, checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "check_full_recompute", lambda reader: doctor.FullRecompute(1.0, 1e-4))
     done = run("doctor", "--model", checkpoint)

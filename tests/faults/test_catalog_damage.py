@@ -16,7 +16,11 @@ from ragcache.store import schema as schema_module
 
 def damage(rag: RagCache, statement: str) -> None:
     """Change the file behind the catalogue's back, as far as SQLite lets one."""
-    with sqlite3.connect(rag.index.path / "catalog.sqlite", timeout=5) as file:
+    damage_file(rag.index.path, statement)
+
+
+def damage_file(path: Path, statement: str) -> None:
+    with sqlite3.connect(path / "catalog.sqlite", timeout=5) as file:
         for (trigger,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
             file.execute(f"DROP TRIGGER {trigger}")
         assert file.execute(statement).rowcount == 1
@@ -90,3 +94,60 @@ def test_an_older_catalogue_gets_checksums(rag: RagCache, reader: Reader, tmp_pa
         damage(again, CHANGES["a letter of a text"])
         with pytest.raises(IndexFormat, match="fails its checksum"):
             again.index.catalog.all_chunks()
+
+
+ABOUT_KV = {
+    "what stood in front": """UPDATE encodings SET "left" = '[]' WHERE rowid = 1""",
+    "its key": "UPDATE encodings SET key = 'x' || substr(key, 2) WHERE rowid = 1",
+    "its recipe": "UPDATE encodings SET recipe = recipe || ' ' WHERE rowid = 1",
+    "no JSON any more": 'UPDATE encodings SET "left" = 5 WHERE rowid = 1',
+}
+
+
+@pytest.mark.parametrize("what", ABOUT_KV)
+def test_what_is_changed_about_a_kv_is_a_miss_until_it_is_made_anew(rag: RagCache, what: str) -> None:
+    keys, (chunk,) = set(rag.index.store.list()), rag.index.catalog.read("SELECT chunk FROM encodings WHERE rowid = 1")
+    damage(rag, ABOUT_KV[what])
+    encoder = rag.engine.method.encode
+    [found] = [rag.index.load(one, encoder, None) for one in rag.index.chunks([chunk[0]])]
+    assert found.kv is None
+    assert "fails its checksum" in found.reason
+    rag.ingest()
+    assert set(rag.index.store.list()) == keys
+    assert rag.index.catalog.find_damaged() == []
+    [found] = [rag.index.load(one, encoder, None) for one in rag.index.chunks([chunk[0]])]
+    assert found.kv is not None
+
+
+def test_a_changed_setting_is_an_error(rag: RagCache) -> None:
+    damage(rag, "UPDATE settings SET value = '[1, 2]' WHERE name = 'prefix_ids'")
+    with pytest.raises(IndexFormat, match=r"prefix_ids fails its checksum.*restore it from a backup"):
+        _ = rag.index.prefix_segment
+
+
+def test_a_changed_entry_of_a_vector_store_is_an_error_until_it_is_dropped(rag: RagCache) -> None:
+    from ragcache.index.collection import Entry
+
+    store = rag.collection("theirs")
+    store.add([Entry("one", "The otter sleeps.", "animals"), Entry("two", "The badger digs.", "animals")])
+    damage(rag, "UPDATE entries SET access = '[\"her\"]' WHERE name = 'one'")
+    with pytest.raises(IndexFormat, match=r"entry one fails its checksum.*lets go of it"):
+        store.names()
+    rag.ingest()
+    assert store.names() == ["two"]
+    store.add([Entry("one", "The otter sleeps.", "animals")])
+    assert store.names() == ["two", "one"]
+
+
+def test_a_listing_of_documents_is_checked(rag: RagCache) -> None:
+    damage(rag, CHANGES["a source"])
+    with pytest.raises(IndexFormat, match=r"the document .* fails its checksum"):
+        rag.documents()
+
+
+def test_what_is_to_be_forgotten_may_be_damaged_too(rag: RagCache) -> None:
+    with sqlite3.connect(rag.index.path / "catalog.sqlite") as file:
+        file.execute("INSERT INTO forgotten VALUES ('../../no key')")
+    file.close()
+    rag.index.forgotten.delete()
+    assert rag.index.catalog.read("SELECT * FROM forgotten") == []

@@ -15,7 +15,7 @@ from ragcache.engine.engine import Engine
 from ragcache.errors import IndexMismatch, InvalidArgument
 from ragcache.index.index import Index
 from ragcache.model.reader import Reader
-from ragcache.store import Int8, LocalStore
+from ragcache.store import BFloat16, Codec, Int8, Int8Int4, LocalStore
 
 
 def states(engine: Engine, ids: list[str], method: str = "naive") -> list[str]:
@@ -162,19 +162,38 @@ def test_an_ingestion_killed_in_a_process_is_finished_by_the_next(tmp_path: Path
         assert states(Engine(index.reader, index), ids) == ["hit"] * 6
 
 
-def test_int8_storage_stays_close(tmp_path: Path, reader: Reader) -> None:
+@pytest.mark.parametrize(
+    ("codec", "most"), [(BFloat16(), 0.01), (Int8(), 0.05), (Int8Int4(), 0.2)], ids=lambda x: str(x)
+)
+def test_smaller_storage_stays_close(tmp_path: Path, reader: Reader, codec: Codec, most: float) -> None:
     engine, chunks = make(tmp_path / "raw", reader, "naive")
     exact = engine.prefill(QUESTION, chunks, method="naive").logits
-    with Index(tmp_path / "int8", reader, codec=Int8()) as index:
+    with Index(tmp_path / "small", reader, codec=codec) as index:
         for chunk in chunks:
             index.put(chunk.source, "x", [(chunk.text, 0, 1)], {})
         list(index.encode(Alone()))
         names = sorted(index.chunks([row.id for row in index.catalog.all_chunks()]), key=lambda c: c.source)
         found = Engine(reader, index).prefill(QUESTION, names, method="naive")
         small = sum(index.store.head(key) or 0 for key in index.store.list())
+        held = sum(index.held().values())
+        decoded = sum(kv.nbytes for kv in (reader.encode(chunk.segment.token_ids) for chunk in chunks))
     large = sum(engine.index.store.head(key) or 0 for key in engine.index.store.list())
     assert small < large
-    assert (found.logits - exact).norm() < 0.05 * exact.norm()
+    assert 0 < held < 0.8 * decoded, "memory keeps them as small as the disk does"
+    assert 0 < (found.logits - exact).norm() < most * exact.norm()
+
+
+def test_no_kv_is_read_by_another_codec(tmp_path: Path, reader: Reader) -> None:
+    engine, chunks = make(tmp_path / "raw", reader, "naive")
+    encoder = Alone()
+    raw = engine.index.make_key(encoder, (), chunks[0].segment)
+    engine.index.close()
+    with pytest.raises(IndexMismatch, match=r"written as raw, not as int8.*--kv int8"):
+        Index(tmp_path / "raw" / "index", reader, codec=Int8())
+    with Index(tmp_path / "small", reader, codec=Int8()) as index:
+        assert index.make_key(encoder, (), chunks[0].segment) != raw
+    with Index(tmp_path / "small", reader) as index:
+        assert index.codec.name == "int8", "an index remembers"
 
 
 def test_fusing_needs_neighbours(tmp_path: Path, reader: Reader) -> None:

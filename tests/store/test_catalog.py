@@ -363,7 +363,7 @@ def test_a_failed_migration_leaves_the_catalogue_as_it_was(catalog, monkeypatch)
         "UPDATE chunks SET token_ids = x'010203'",
         "UPDATE documents SET metadata = '{'",
         "UPDATE settings SET value = 'x'",
-        'UPDATE encodings SET "left" = 5',
+        "UPDATE settings SET value = 2",
     ],
 )
 def test_damaged_rows_are_an_error_and_not_an_answer(catalog, damage):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from ragcache_cli.options import AsJson
+from ragcache_cli.store import show_verified
 from ragcache_cli.terminal import note, say, say_json, size, table
 
 if TYPE_CHECKING:
@@ -28,21 +29,38 @@ def doctor(
     ] = None,
     index: Annotated[
         Path | None,
-        typer.Option("--index", metavar="DIR", help="Show what `ragcache certify` has found over this index, too."),
+        typer.Option(
+            "--index",
+            metavar="DIR",
+            help="Folder of an index: look at it first, at what `ragcache certify` has found, and at its own model.",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Probe a model's rotary layout, check reuse against stock full prefill, and measure what reuse changes.
 
+    With --index the catalogue's rows, and which KV files and vectors there are, are checked first, as `ragcache store
+    verify` does, which reads the files, too.
+
     The last line is the verdict: whether the model works with ragcache, and in how many built-in questions reuse by the
     default changes the first token. Ends with exit code 2 and the reason if the model cannot reuse KV, with 1 if
     recomputing everything is not full prefill; `ingest --method full` may still have it answer by full prefill.
     """
+    from ragcache.index.settings import settings_of
+    from ragcache.index.verify import summarise
     from ragcache.model.checkpoint import default_model
     from ragcache.model.loading import load_reader
 
+    looked = summarise(index) if index else None
     certified = _read_certificates(index) if index else []
+    if looked and not as_json:
+        show_verified(looked)
+    if index and not model:
+        known = settings_of(index)
+        model, adapter = known.get("name"), adapter or known.get("adapter")
     findings = {**_examined(load_reader(model or default_model(), adapter=adapter)), "certificates": certified}
+    if looked:
+        findings["index"] = {**asdict(looked), "sound": looked.sound}
     if as_json:
         say_json(findings)
     else:

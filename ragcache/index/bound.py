@@ -1,0 +1,176 @@
+"""A limit for an index's KV files: ingestion fills them up to it, and questions decide what stays."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import torch
+
+from ragcache.errors import InvalidArgument
+from ragcache.index.settings import KV_FORM, bytes_of_form
+from ragcache.model.buffer import ChunkKV
+from ragcache.model.cost import ModelDims
+from ragcache.store import Catalog, Codec, Kept, LocalStore, Uses, choose_victims, hold_turn, saved_per_byte
+
+MAX_BYTES = "max_kv_bytes"  # setting: what all KV files may take together
+_CLOCK = "kv_clock"  # setting: the priority of what was evicted last
+_PER_TOKEN = 6  # bytes of a file that name a token
+
+
+class DiskBound:
+    """Keeps the KV files of an index within a number of bytes, whoever writes; without a limit it does nothing.
+
+    What a question had to make is stored in the place of what saves less work per byte. Ingestion evicts nothing: what
+    does not fit is made when it is asked about.
+
+    Parameters
+    ----------
+    catalog : Catalog
+        Remembers the limit, and uses.
+    store : LocalStore
+        Has the files.
+    path : Path
+        A file that stands for the right to write; processes take turns.
+    writing : context manager
+        The index's lock, which is taken first.
+    codec : Codec
+        How KV is written.
+    work : callable
+        FLOPs that a KV takes to be made.
+    evict : callable
+        Lets go of the KV of some keys.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        store: LocalStore,
+        path: Path,
+        writing: AbstractContextManager[Any],
+        *,
+        codec: Codec,
+        work: Callable[[ChunkKV], float],
+        evict: Callable[[Sequence[str]], None],
+    ) -> None:
+        self._catalog = catalog
+        self._uses = Uses(catalog)
+        self._store = store
+        self._path = path
+        self._writing = writing
+        self._codec = codec
+        self._work = work
+        self._evict = evict
+        self.limit: int | None = catalog.setting(MAX_BYTES)
+        self._lock = Lock()
+        self._served: dict[str, tuple[int, float]] = {}  # how often since the last eviction, and when last
+        self._pins = Counter[str]()
+
+    def set_limit(self, nbytes: int) -> None:
+        """Limit the files to so many bytes from now on; what is over goes at once.
+
+        Raises
+        ------
+        InvalidArgument
+            If that is not one byte or more.
+        """
+        if nbytes < 1:
+            raise InvalidArgument(f"the KV of an index is limited to one byte or more, not to {nbytes}")
+        self._catalog.set_setting(MAX_BYTES, nbytes)
+        self.limit = nbytes
+        with self._writing, hold_turn(self._path):
+            self._make_room(0, None)
+
+    def serve(self, key: str) -> None:
+        """Note that a KV was of use."""
+        if self.limit is not None:
+            with self._lock:
+                count, _ = self._served.get(key, (0, 0.0))
+                self._served[key] = count + 1, time.time()
+
+    @contextmanager
+    def pin(self, chunks: Sequence[str]) -> Iterator[None]:
+        """Keep the KV of some chunks as long as an answer loads it, whatever else has to be stored."""
+        with self._lock:
+            self._pins.update(chunks)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._pins.subtract(chunks)
+
+    @contextmanager
+    def room(self, key: str, nbytes: int, kv: ChunkKV, *, evict: bool) -> Iterator[bool]:
+        """Room for a KV file as long as it is written; False where there is none, and it is not to be written."""
+        if self.limit is None:
+            yield True
+            return
+        with self._writing, hold_turn(self._path):
+            new = Kept(key, nbytes, self._work(kv), 1, time.time(), self._catalog.setting(_CLOCK, 0.0))
+            fits = nbytes <= self.free() or (evict and self._make_room(nbytes, new))
+            yield fits
+            if fits:
+                self._uses.put([new])
+
+    def fitting(self, chunks: Sequence[int]) -> int:
+        """How many KV files fit, one after the other, without anything going, by the tokens of each; about."""
+        form = self._catalog.setting(KV_FORM)
+        if self.limit is None or form is None:
+            return len(chunks)
+        free = self.free()
+        for count, tokens in enumerate(chunks):
+            free -= bytes_of_form(form, self._codec, tokens) + _PER_TOKEN * tokens
+            if free < 0:
+                return count
+        return len(chunks)
+
+    def free(self) -> int:
+        """Bytes that are left."""
+        return (self.limit or 0) - self._store.total_bytes()
+
+    def close(self) -> None:
+        """Write down what was of use."""
+        if self.limit is not None and self._catalog.writable:
+            self._flush()
+            self._uses.prune()
+        self.limit = None
+
+    def _flush(self) -> None:
+        """Write down what was of use since the last eviction, before the clock goes on."""
+        with self._lock:
+            self._uses.put(self._read({key: self._store.head(key) or 0 for key in self._served}))
+            self._served.clear()
+
+    def _make_room(self, nbytes: int, new: Kept | None) -> bool:
+        """Evict what saves the least, unless that is more than the newcomer does; whether there is room now."""
+        self._flush()
+        needed = nbytes - self.free()
+        if needed <= 0:
+            return True
+        pinned = self._catalog.keys_of_chunks([chunk for chunk, count in self._pins.items() if count > 0])
+        named = self._catalog.keys() - pinned
+        sizes = {key: self._store.head(key) or 0 for key in self._store.list() if key in named}
+        gone = choose_victims(self._read(sizes), needed, new)
+        if gone is None:
+            return False
+        self._catalog.set_setting(_CLOCK, max(saved_per_byte(one) for one in gone))
+        self._evict([one.key for one in gone])
+        return True
+
+    def _read(self, sizes: dict[str, int]) -> list[Kept]:
+        clock = self._catalog.setting(_CLOCK, 0.0)
+        kept = []
+        for one in self._uses.read(sizes):
+            served, used = self._served.get(one.key, (0, one.used))
+            aged = clock if served else one.aged
+            kept.append(replace(one, uses=one.uses + served, used=used, aged=aged))
+        return kept
+
+
+def work_of(dims: ModelDims, layers: int, kv: ChunkKV) -> float:
+    """FLOPs that a KV takes to be made behind what stood in front of it."""
+    return dims.forward(torch.arange(kv.start, kv.start + len(kv)), layers, logits=False)

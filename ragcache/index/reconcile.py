@@ -1,0 +1,63 @@
+"""Catalogue, KV files and vectors of an index, held against each other by one function."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragcache.store import PREFIX, Catalog, KeyMaker
+
+
+@dataclass(frozen=True)
+class Differences:
+    """Where the three do not agree.
+
+    Attributes
+    ----------
+    missing_blobs : tuple of str
+        Keys that the catalogue names and that have no file.
+    orphan_blobs : tuple of str
+        Keys of files that the catalogue does not name, as a killed ingestion leaves them.
+    missing_vectors : tuple of str
+        Ids of chunks that no search finds.
+    stray_vectors : tuple of str
+        Ids of vectors whose chunk is gone.
+    """
+
+    missing_blobs: tuple[str, ...] = ()
+    orphan_blobs: tuple[str, ...] = ()
+    missing_vectors: tuple[str, ...] = ()
+    stray_vectors: tuple[str, ...] = ()
+
+
+def reconcile(
+    catalog: Catalog, blobs: Collection[str], vectors: Collection[str] | None = None, keep: Collection[str] = ()
+) -> Differences:
+    """Hold the catalogue against the files and the vectors by their names alone.
+
+    Parameters
+    ----------
+    catalog : Catalog
+        Of the index.
+    blobs : collection of str
+        Keys of the files that there are.
+    vectors : collection of str or None
+        Ids of the vectors that there are; None where nobody has looked.
+    keep : collection of str
+        Keys that belong there although no row names them.
+    """
+    named, stored = catalog.keys(), set(blobs)
+    unnamed = [key for key in stored - named - set(keep) if not catalog.referenced(key)]  # others may write just now
+    if vectors is None:
+        return Differences(tuple(sorted(named - stored)), tuple(sorted(unnamed)))
+    chunks, found = {chunk for chunk, _ in catalog.places()}, set(vectors)
+    return Differences(
+        tuple(sorted(named - stored)),
+        tuple(sorted(unnamed)),
+        tuple(sorted(chunks - found)),
+        tuple(sorted(found - chunks)),
+    )
+
+
+def prefix_key(catalog: Catalog, path: Path) -> str:
+    """The key of the system prefix's KV, which is no document's."""
+    return KeyMaker.of(catalog, path).make(PREFIX, (), catalog.setting("prefix_ids", []))
