@@ -9,6 +9,8 @@ from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.cache_utils import Cache
 
+from ragcache.errors import UnsupportedModel
+
 
 class AttentionSwitch:
     """Has a model run with another attention implementation for a while.
@@ -38,9 +40,19 @@ class AttentionSwitch:
 
 
 def find_layers(model: Any) -> nn.ModuleList:
-    """The decoder layers that hidden states pass through."""
+    """The decoder layers that hidden states pass through.
+
+    Raises
+    ------
+    UnsupportedModel
+        If the model holds no list of as many layers as its configuration says.
+    """
     depth = model.config.get_text_config().num_hidden_layers
-    return next(m for m in model.modules() if isinstance(m, nn.ModuleList) and len(m) == depth)
+    stacks = (m for m in model.modules() if isinstance(m, nn.ModuleList) and len(m) == depth)
+    found = next(stacks, None)
+    if found is None:
+        raise UnsupportedModel(f"it holds no list of the {depth} decoder layers that its configuration speaks of")
+    return found
 
 
 def cache_argument(model: nn.Module, cache: Cache) -> dict[str, Cache]:

@@ -16,6 +16,7 @@ from ragcache.model import attention, compatibility, rope, windows
 from ragcache.model.adapter import Adapter, load_adapter
 from ragcache.model.architecture import AttentionSwitch, cache_argument, find_layers
 from ragcache.model.batching import BatchBuffer, BatchScheduler, ForwardRequest, rows_with_logits, split_logits
+from ragcache.model.behaviour import check_behaviour, compare_whole
 from ragcache.model.buffer import ChunkKV, KVBuffer
 from ragcache.model.chunked_mlp import chunked_mlp
 from ragcache.model.cost import ModelDims
@@ -86,7 +87,7 @@ class Reader:
         self._lock = FairLock()
         self.device: torch.device = model.device
         self._attention = AttentionSwitch(model)
-        self._stack = find_layers(model)
+        self._stack: Iterable[torch.nn.Module] = ()
         self._kept: int | None = None
         self._given: dict[str, Any] = {"use_cache": True}
         self.layers = int(model.config.get_text_config().num_hidden_layers)
@@ -415,16 +416,30 @@ class Reader:
             yield
 
     def _admit(self) -> KeyRotator:
-        """What moves the model's keys, if they can be moved."""
+        """What moves the model's keys, if they can be moved; else a refusal that names the model."""
         try:
-            compatibility.check_config(self.model)
-            rotator = KeyRotator(self._probe())
+            return self._examine()
         except UnsupportedModel as error:
             raise compatibility.refusal(self.model, error.reason, self.name) from error
+
+    def _examine(self) -> KeyRotator:
+        try:
+            compatibility.check_config(self.model)
+            self._stack = find_layers(self.model)
+            rotator = self.rotator = KeyRotator(self._probe())
+            self._check_behaviour()
+        except (UnsupportedModel, MemoryError, torch.OutOfMemoryError):
+            raise
+        except Exception as error:  # a model's code may fail in any way on a cache or a mask that it does not expect
+            said = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+            raise UnsupportedModel(f"its own code fails with ragcache's cache and attention ({said})") from error
         if self.device.type == "cuda":  # what kernels there are is compiled and tried now, not while somebody waits
             slots = torch.tensor([0, 2], device=self.device)
             self.forward(self._probe_tokens, Positions(slots), self.buffer(3), ForwardPlan(Slots(slots), 3))
         return rotator
+
+    def _check_behaviour(self) -> None:
+        check_behaviour(self, lambda copy: _ReducedReader(copy, self.tokenizer))
 
     def _probe(self) -> list[RopeLayout]:
         frequencies = compatibility.rotary_frequencies(self.model)
@@ -444,6 +459,16 @@ class Reader:
         if missing := sorted(set(range(self.layers)) - seen):
             raise UnsupportedModel(f"layers {missing} do not run attention through transformers' attention interface")
         return [(layer[0], layer[1]) for layer in buffer.read(0, 2)]
+
+
+class _ReducedReader(Reader):
+    """A reduced copy's, which stands for a model: it asks no further copy, and its refusal is the model's."""
+
+    def _admit(self) -> KeyRotator:
+        return self._examine()
+
+    def _check_behaviour(self) -> None:
+        compare_whole(self)
 
 
 def _with_adapter(weights: str | None, adapter: Adapter | None) -> str | None:
