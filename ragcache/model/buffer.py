@@ -13,6 +13,7 @@ from typing import Any
 from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin
 
+from ragcache.errors import UnsupportedModel
 from ragcache.model.plan import ForwardPlan, Slots
 
 
@@ -98,6 +99,11 @@ class _Layer(CacheLayerMixin):
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         plan = self._common.plan
+        if key_states.shape != value_states.shape:
+            raise UnsupportedModel(
+                f"layer {self._index}: its keys have {key_states.shape[-1]} dimensions in {key_states.shape[1]} heads, "
+                f"its values {value_states.shape[-1]} in {value_states.shape[1]}, which cannot be stored together"
+            )
         if plan is not None and plan.on_update is not None:
             plan.on_update(self._index, key_states[0], value_states[0])
         end = self.length + key_states.shape[2] if plan is None else max(self.length, plan.end)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ragcache.errors import UnsupportedModel
 
-_PLAIN_LAYERS = {"full_attention", "sliding_attention"}
+_PLAIN_LAYERS = {"full_attention", "sliding_attention", "chunked_attention"}
 _ORDINARY, _RESERVED = "the house", (5, 7)
 
 
@@ -18,7 +18,7 @@ def check_config(model: Any) -> None:
     Raises
     ------
     UnsupportedModel
-        For encoder-decoders, latent attention (MLA), recurrent or chunked layers, layers that share KV, and
+        For encoder-decoders, latent attention (MLA), recurrent layers, layers that share KV, and
         bidirectional attention.
     """
     config = model.config.get_text_config()
@@ -60,12 +60,15 @@ def length_limit(model: Any) -> int:
     rope = getattr(config, "rope_parameters", None) or {}
     schemes = [rope, *(value for value in rope.values() if isinstance(value, dict))]
     for scheme in schemes:
-        # longrope changes every frequency once a forward crosses the original length, dynamic NTK at the maximum.
-        if scheme.get("rope_type") == "longrope":
+        # longrope changes every frequency once a forward crosses the original length, dynamic NTK at the maximum; from
+        # there on Ministral 3 scales its queries by their position.
+        if scheme.get("rope_type") == "longrope" or scheme.get("llama_4_scaling_beta"):
             original = scheme.get("original_max_position_embeddings") or getattr(
                 config, "original_max_position_embeddings", None
             )
             limit = min(limit, int(original or limit))
+    if getattr(config, "attn_temperature_tuning", False):  # Llama 4, which counts positions by its cache's length
+        limit = min(limit, int(config.floor_scale) - 1)
     return limit
 
 

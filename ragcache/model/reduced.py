@@ -33,7 +33,7 @@ _MOST = {
     "n_shared_experts": 1, "num_shared_experts": 1, "moe_num_shared_experts": 1, "zero_expert_num": 2,
     "n_group": 2, "topk_group": 1, "first_k_dense_replace": 1, "num_dense_layers": 1, "moe_layer_start_index": 1,
     "kv_lora_rank": 16, "q_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "qk_head_dim": 16,
-    "floor_scale": 8,
+    "floor_scale": 128, "query_pre_attn_scalar": 16, "attn_logit_softcapping": 1,
 }  # fmt: skip
 
 
@@ -176,8 +176,8 @@ def _key(value: dict[Any, Any], layer: int) -> Any:
 def _reduce_widths(entries: dict[str, Any]) -> None:
     whole = dict(entries)
     for name, value in whole.items():
-        if name in _MOST and type(value) is int:
-            entries[name] = min(value, _MOST[name])
+        if name in _MOST and type(value) in (int, float):
+            entries[name] = type(value)(min(value, _MOST[name]))
         elif name in _MOST and isinstance(value, list | tuple):
             entries[name] = [min(one, _MOST[name]) for one in value]
         elif name in WINDOWS and type(value) is int and value > 0:

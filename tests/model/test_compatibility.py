@@ -32,9 +32,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "qwen3_next": (EXPERTS | LINEAR, "linear_attention layers"),
     "mamba": ({"state_size": 8}, "linear_attention layers"),
     "lfm2": ({"layer_types": ["conv", "full_attention"] * 2}, "conv layers"),
-    "gpt_oss": (EXPERTS | {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4}}, "takes s_aux"),
-    "gemma2": ({"query_pre_attn_scalar": 16}, "takes softcap"),
-    "llama4_text": ({"num_local_experts": 2, "intermediate_size_mlp": 96}, "chunked_attention layers"),
     "gemma4_text": (GEMMA4 | {"num_kv_shared_layers": 2}, "last 2 layers share"),
     "gpt_neox_japanese": ({}, r"layers \[0, 1, 2, 3\] do not run attention through transformers' attention interface"),
 }
