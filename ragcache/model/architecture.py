@@ -55,6 +55,23 @@ def find_layers(model: Any) -> nn.ModuleList:
     return found
 
 
+def find_kv_owners(config: PreTrainedConfig) -> list[int]:
+    """For each decoder layer, the layer whose K and V it reads: its own but where a model's last ones share (Gemma 4).
+
+    Parameters
+    ----------
+    config : PreTrainedConfig
+        The decoder's.
+    """
+    depth, kinds = int(config.num_hidden_layers), getattr(config, "layer_types", None)
+    own = depth - int(getattr(config, "num_kv_shared_layers", 0) or 0)
+    kinds = kinds or ["full_attention"] * depth
+    shared = (
+        max((one for one in range(own) if kinds[one] == kinds[layer]), default=layer) for layer in range(own, depth)
+    )
+    return [*range(own), *shared]
+
+
 def cache_argument(model: nn.Module, cache: Cache) -> dict[str, Cache]:
     """The cache as the keyword argument that a model's forward takes it by.
 

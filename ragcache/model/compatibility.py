@@ -18,8 +18,8 @@ def check_config(model: Any) -> None:
     Raises
     ------
     UnsupportedModel
-        For encoder-decoders, latent attention (MLA), recurrent layers, layers that share KV, and
-        bidirectional attention.
+        For encoder-decoders, latent attention (MLA), recurrent layers, several streams of
+        hidden states, and bidirectional attention.
     """
     config = model.config.get_text_config()
     if getattr(model.config, "is_encoder_decoder", False):
@@ -29,8 +29,10 @@ def check_config(model: Any) -> None:
     kinds = set(getattr(config, "layer_types", None) or ()) - _PLAIN_LAYERS
     if kinds:
         _refuse(f"it has {', '.join(sorted(kinds))} layers, whose state is not a KV of the chunk's own tokens")
-    if shared := getattr(config, "num_kv_shared_layers", 0):
-        _refuse(f"its last {shared} layers share the keys and values of earlier ones")
+    if getattr(config, "num_kv_shared_layers", 0) == config.num_hidden_layers:
+        _refuse("all of its layers read the keys and values of another model")
+    if getattr(config, "altup_num_inputs", 0):
+        _refuse("several streams of hidden states pass through its layers (AltUp)")
     if getattr(config, "use_bidirectional_attention", None):
         _refuse("its attention is not causal")
 

@@ -14,7 +14,7 @@ from transformers.cache_utils import Cache
 from ragcache.errors import UnsupportedModel
 from ragcache.model import attention, compatibility, rope, windows
 from ragcache.model.adapter import Adapter, load_adapter
-from ragcache.model.architecture import AttentionSwitch, cache_argument, find_layers
+from ragcache.model.architecture import AttentionSwitch, cache_argument, find_kv_owners, find_layers
 from ragcache.model.batching import BatchBuffer, BatchScheduler, ForwardRequest, rows_with_logits, split_logits
 from ragcache.model.behaviour import check_behaviour, compare_whole
 from ragcache.model.buffer import ChunkKV, KVBuffer
@@ -61,6 +61,8 @@ class Reader:
         The link tokens that it was tuned with.
     layers : int
         Decoder layers.
+    kv_layers : int
+        Those of them, the first ones, that make K and V; the others read theirs.
     rotator : KeyRotator
         Moves keys in the layouts that the probe found.
     limit : int
@@ -90,7 +92,8 @@ class Reader:
         self._stack: Iterable[torch.nn.Module] = ()
         self._kept: int | None = None
         self._given: dict[str, Any] = {"use_cache": True}
-        self.layers = int(model.config.get_text_config().num_hidden_layers)
+        self._owners = find_kv_owners(model.config.get_text_config())
+        self.layers, self.kv_layers = len(self._owners), len(set(self._owners))
         self.limit = compatibility.length_limit(model)
         self._probe_tokens = compatibility.probe_tokens(model, tokenizer)
         self.rotator = self._admit()
@@ -204,7 +207,16 @@ class Reader:
 
     def buffer(self, capacity: int) -> KVBuffer:
         """An empty buffer with room for `capacity` slots."""
-        return KVBuffer(self.layers, capacity)
+        return KVBuffer(self.kv_layers, capacity)
+
+    def readers_of(self, layer: int) -> list[int]:
+        """The layers that read a layer's K and V: itself, and those that share them."""
+        return [one for one, owner in enumerate(self._owners) if owner == layer]
+
+    @property
+    def restartable(self) -> int:
+        """Layers that a forward may begin at: below none of them are K and V made that others read further up."""
+        return min((owner for layer, owner in enumerate(self._owners) if owner != layer), default=self.layers - 1) + 1
 
     @torch.no_grad()
     def forward(
@@ -247,9 +259,17 @@ class Reader:
             logits = request.logits
         else:
             with self._ready(buffer, plan):
-                output = self.model(**self._inputs(token_ids, positions, buffer), logits_to_keep=request.keep)
+                output = self.model(
+                    **self._inputs(token_ids, positions, buffer), logits_to_keep=self._kept_rows(request)
+                )
             logits = output.logits[0].float()
         return logits if every else logits[-1]
+
+    def _kept_rows(self, request: ForwardRequest) -> int | Tensor | None:
+        """Rows that logits are wanted of; told a number, models whose layers share KV drop the others on the way."""
+        if self.kv_layers == self.layers or not request.keep:
+            return request.keep
+        return self._indices(range(len(request.token_ids) - request.keep, len(request.token_ids)))
 
     def checked(self, check: Callable[[], None]) -> AbstractContextManager[None]:
         """Have `check` called in front of every layer that this thread runs; it may raise, to break a forward off."""
@@ -353,7 +373,10 @@ class Reader:
         tokens, slots, positions = zip(*rows, strict=True)
         states: list[Tensor] = []
         plan = ForwardPlan(
-            Slots(self._indices(slots)), end, last=self.layers - 1, cu_seqlens=[*(one.start for one in sequences), end]
+            Slots(self._indices(slots)),
+            end,
+            last=self.kv_layers - 1,
+            cu_seqlens=[*(one.start for one in sequences), end],
         )
         if self._kept is not None:
             plan.on_enter = lambda layer, entering: states.append(entering) if layer == self._kept else None

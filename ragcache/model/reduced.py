@@ -14,26 +14,26 @@ from transformers import AutoModelForCausalLM, PreTrainedConfig
 
 WINDOW = 12  # tokens that a sliding window, or a chunk, of a reduced copy holds
 _MOST_LAYERS = 12
-_MOST_WEIGHTS = 8_000_000
+_MOST_WEIGHTS = 50_000_000
 _SCALE = 0.12  # of random weights: larger than the usual 0.02, or attention is uniform and no mistake shows
 WINDOWS = ("sliding_window", "sliding_window_size", "window_size", "attention_window", "attention_chunk_size")
-_DEPTHS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
-_HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
+_DEPTHS = ("num_hidden_layers", "encoder_layers", "decoder_layers", "n_layer", "n_layers", "num_layers")
+_HEADS = ("num_attention_heads", "encoder_attention_heads", "decoder_attention_heads", "n_head", "n_heads", "num_heads")
 _KV_HEADS = ("num_key_value_heads", "num_kv_heads", "kv_n_heads", "num_global_key_value_heads")
 #: Entries by what is left of them; one that is smaller stays as it is.
 _MOST = {
     "hidden_size": 64, "n_embd": 64, "d_model": 64, "embedding_size": 64, "word_embed_proj_dim": 64,
     "intermediate_size": 96, "intermediate_size_mlp": 96, "ffn_dim": 96, "n_inner": 96, "ffn_hidden_size": 96,
-    "d_ff": 96, "moe_intermediate_size": 32, "shared_expert_intermediate_size": 32, "expert_ffn_hidden_size": 32,
-    "moe_shared_expert_intermediate_size": 32, "shared_intermediate_size": 32,
-    "head_dim": 16, "v_head_dim": 16, "global_head_dim": 32, "swa_head_dim": 16, "swa_v_head_dim": 16,
-    "vocab_size": 512, "vocab_size_per_layer_input": 512, "hidden_size_per_layer_input": 16,
-    "num_experts": 8, "n_routed_experts": 8, "num_local_experts": 8, "moe_num_experts": 8,
-    "num_experts_per_tok": 2, "moe_topk": 2, "moe_k": 2, "top_k": 2, "num_experts_per_token": 2, "top_k_experts": 2,
-    "n_shared_experts": 1, "num_shared_experts": 1, "moe_num_shared_experts": 1, "zero_expert_num": 2,
-    "n_group": 2, "topk_group": 1, "first_k_dense_replace": 1, "num_dense_layers": 1, "moe_layer_start_index": 1,
-    "kv_lora_rank": 16, "q_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "qk_head_dim": 16,
-    "floor_scale": 128, "query_pre_attn_scalar": 16, "attn_logit_softcapping": 1,
+    "d_ff": 96, "encoder_ffn_dim": 96, "decoder_ffn_dim": 96, "moe_intermediate_size": 32,
+    "shared_expert_intermediate_size": 32, "expert_ffn_hidden_size": 32, "moe_shared_expert_intermediate_size": 32,
+    "shared_intermediate_size": 32, "head_dim": 16, "v_head_dim": 16, "global_head_dim": 32, "swa_head_dim": 16,
+    "swa_v_head_dim": 16, "vocab_size": 512, "vocab_size_per_layer_input": 512, "hidden_size_per_layer_input": 16,
+    "num_experts": 8, "n_routed_experts": 8, "num_local_experts": 8, "moe_num_experts": 8, "num_experts_per_tok": 2,
+    "moe_topk": 2, "moe_k": 2, "top_k": 2, "num_experts_per_token": 2, "top_k_experts": 2, "n_shared_experts": 1,
+    "num_shared_experts": 1, "moe_num_shared_experts": 1, "zero_expert_num": 2, "n_group": 2, "topk_group": 1,
+    "first_k_dense_replace": 1, "num_dense_layers": 1, "moe_layer_start_index": 1, "kv_lora_rank": 16,
+    "q_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "qk_head_dim": 16, "floor_scale": 128,
+    "query_pre_attn_scalar": 16, "attn_logit_softcapping": 1,
 }  # fmt: skip
 
 
@@ -88,13 +88,13 @@ def reduce_config(config: PreTrainedConfig) -> PreTrainedConfig:
     entries = config.to_dict()
     entries.pop("quantization_config", None)
     text = config.get_text_config()
+    for name, part in entries.items():
+        own = getattr(config, name, None) if isinstance(part, dict) else None
+        if isinstance(own, PreTrainedConfig):
+            (_reduce_text if own is text else _reduce_other)(part, own)
     if text is config:
         _reduce_text(entries, config)
     else:
-        for name, part in entries.items():
-            own = getattr(config, name, None)
-            if isinstance(own, PreTrainedConfig) and isinstance(part, dict):
-                (_reduce_text if own is text else _reduce_other)(part, own)
         _reduce_tokens(entries, _MOST["vocab_size"])
     return type(config).from_dict(entries)
 
@@ -180,6 +180,8 @@ def _reduce_widths(entries: dict[str, Any]) -> None:
             entries[name] = type(value)(min(value, _MOST[name]))
         elif name in _MOST and isinstance(value, list | tuple):
             entries[name] = [min(one, _MOST[name]) for one in value]
+        elif name == "head_dim" and value is None and "num_attention_heads" in whole:
+            entries[name] = _MOST[name]  # some classes leave it open, and do not fill it in
         elif name in WINDOWS and type(value) is int and value > 0:
             entries[name] = min(value, WINDOW)
         elif _keyed_by_layer(value):
@@ -241,8 +243,8 @@ def _reduce_other(entries: dict[str, Any], config: PreTrainedConfig) -> None:
         elif name in ("embed_dim", "out_hidden_size", "projection_dim", "output_dim"):
             entries[name] = 64
         else:
-            part = getattr(config, name, None)
-            if isinstance(part, PreTrainedConfig) and isinstance(value, dict):
+            part = getattr(config, name, None) if isinstance(value, dict) else None
+            if isinstance(part, PreTrainedConfig):
                 _reduce_other(value, part)
     _reduce_widths(entries)
     _reduce_heads(entries)
