@@ -39,6 +39,11 @@ class AttentionSwitch:
                 config._attn_implementation = own
 
 
+def find_decoder(model: Any) -> Any:
+    """The part of a model that text passes through: its language model where it has an encoder for images beside it."""
+    return model.get_decoder() if model.config.get_text_config() is not model.config else model
+
+
 def find_layers(model: Any) -> nn.ModuleList:
     """The decoder layers that hidden states pass through.
 
@@ -48,7 +53,7 @@ def find_layers(model: Any) -> nn.ModuleList:
         If the model holds no list of as many layers as its configuration says.
     """
     depth = model.config.get_text_config().num_hidden_layers
-    stacks = (m for m in model.modules() if isinstance(m, nn.ModuleList) and len(m) == depth)
+    stacks = (m for m in find_decoder(model).modules() if isinstance(m, nn.ModuleList) and len(m) == depth)
     found = next(stacks, None)
     if found is None:
         raise UnsupportedModel(f"it holds no list of the {depth} decoder layers that its configuration speaks of")

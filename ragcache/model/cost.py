@@ -67,7 +67,10 @@ class ModelDims:
         head = model.get_output_embeddings()
         outside = {id(p) for p in model.get_input_embeddings().parameters()}
         outside |= {id(p) for p in head.parameters()} if head is not None else set()
-        matrices = sum(p.numel() for p in model.parameters() if p.ndim >= 2 and id(p) not in outside)
+        from ragcache.model.architecture import find_decoder
+
+        inside = find_decoder(model).parameters()
+        matrices = sum(p.numel() for p in inside if p.ndim >= 2 and id(p) not in outside)
         configs = getattr(config, "per_layer_config", None) or [config]  # where layers differ, their mean
         width = sum(one.num_attention_heads * head_dim(one) for one in configs) // len(configs)
         layers = int(config.num_hidden_layers)
