@@ -8,7 +8,7 @@ digits than its dtype has, is asked of a reduced copy, once in a process for eac
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,9 +18,6 @@ from ragcache.model import compatibility
 from ragcache.model.plan import ForwardPlan, Positions, Slots
 from ragcache.model.reduced import longest_window, reduce_model
 
-if TYPE_CHECKING:
-    from ragcache.model.reader import Reader
-
 _FEW, _BEYOND = 8, 36  # tokens that are read at the least, and beyond the longest window
 _CHEAP = 1 << 29  # parameters times tokens: a second or so on one core
 _SHIFT = 3  # positions that the chunk is moved by
@@ -29,7 +26,7 @@ _NOISE_FACTOR = 2.0
 _found: dict[tuple[type, str], str] = {}  # what became of a class and a configuration; nothing if it passed
 
 
-def check_behaviour(reader: "Reader", admit: Callable[[Any], object]) -> None:
+def check_behaviour(reader: Any, admit: Callable[[Any], object]) -> None:
     """Compare a reader's logits with stock full prefill's, and a reduced copy's where its own say too little.
 
     Parameters
@@ -65,7 +62,7 @@ def check_behaviour(reader: "Reader", admit: Callable[[Any], object]) -> None:
         raise UnsupportedModel(_found[key])
 
 
-def compare_whole(reader: "Reader") -> None:
+def compare_whole(reader: Any) -> None:
     """Compare logits after more tokens than any window holds.
 
     Raises
@@ -76,11 +73,11 @@ def compare_whole(reader: "Reader") -> None:
     _compare(reader, _wanted(reader))
 
 
-def _wanted(reader: "Reader") -> int:
+def _wanted(reader: Any) -> int:
     return min(longest_window(reader.model.config) + _BEYOND, reader.limit - _SHIFT)
 
 
-def _compare(reader: "Reader", tokens: int) -> None:
+def _compare(reader: Any, tokens: int) -> None:
     """Refuse a model whose logits are others than stock full prefill's of so many tokens."""
     made = torch.Generator().manual_seed(0)
     known = reader.model.get_input_embeddings().num_embeddings
@@ -104,7 +101,7 @@ def _compare(reader: "Reader", tokens: int) -> None:
         )
 
 
-def _read(reader: "Reader", ids: list[int], reused: int) -> Tensor:
+def _read(reader: Any, ids: list[int], reused: int) -> Tensor:
     """Logits after all tokens, (vocabulary,); the first ones' KV is made apart, and moved behind other positions."""
     tokens, shift = len(ids), _SHIFT if reused else 0
     buffer = reader.buffer(tokens)
