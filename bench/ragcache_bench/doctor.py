@@ -137,7 +137,7 @@ def layer_groups(reader: Reader) -> list[LayerGroup]:
             pairing=layout.pairing,
             dims=2 * len(layout.inv_freq),
             offset=layout.offset,
-            slowest=min(layout.inv_freq, default=0.0),
+            slowest=min(map(abs, layout.inv_freq), default=0.0),
         )
         for layout in dict.fromkeys(layouts)
     ]

@@ -101,7 +101,7 @@ class TrueDeviation(Selector):
         """K and V of the context by full prefill, per layer (2, kv_heads, slots, head_dim)."""
         end = p.context_end
         buffer, slots = p.reader.buffer(end), torch.arange(end, device=p.reader.device)
-        plan = ForwardPlan(Slots(slots), end, last=p.reader.layers - 1)
+        plan = ForwardPlan(Slots(slots), end, last=p.reader.kv_layers - 1)
         p.reader.forward(p.prompt.token_ids[:end], Positions(p.positions[:end]), buffer, plan)
         return buffer.read(0, end)
 

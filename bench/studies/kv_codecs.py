@@ -94,7 +94,7 @@ def measure(form: str) -> Iterator[dict[str, Any]]:
 def put(buffer: KVBuffer, layers: Sequence[torch.Tensor]) -> None:
     """Put KV behind the first slots of a buffer, decoding it there."""
     if isinstance(layers, EncodedLayers):
-        buffer.place_encoded(_TOKENS, layers, torch.device("cpu"))
+        buffer.place_from(_TOKENS, layers, torch.device("cpu"))
     else:
         buffer.place(_TOKENS, layers)
 

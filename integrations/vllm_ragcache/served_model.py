@@ -74,9 +74,15 @@ def why_not_recompute(config: "VllmConfig") -> str:
         "its layers are spread by --pipeline-parallel-size": parallel.pipeline_parallel_size > 1,
         "its requests are spread by --data-parallel-size": parallel.data_parallel_size > 1,
         "it serves adapters by --enable-lora": config.lora_config is not None,
+        "the model caps its attention logits": _is_capped(config),
         "the model's positions have several dimensions": config.model_config.uses_mrope,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def _is_capped(config: "VllmConfig") -> bool:
+    """Whether attention does more than a softmax (Gemma 2); sinks come with windows, which `check_layers` refuses."""
+    return getattr(config.model_config.hf_text_config, "attn_logit_softcapping", None) is not None
 
 
 def check_layers(kv_cache_config: "KVCacheConfig") -> None:

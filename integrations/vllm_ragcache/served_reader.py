@@ -41,8 +41,8 @@ class ServedReader:
 
     Attributes
     ----------
-    layers : int
-        Decoder layers.
+    layers, kv_layers, restartable : int
+        Decoder layers: all, those that make K and V, and those that a forward may begin at. None shares another's here.
     device : torch.device
         Where the model computes.
     name : str
@@ -63,7 +63,7 @@ class ServedReader:
         self._config = config
         self._kv_heads = kv_heads
         self._share = share
-        self.layers = len(self._attention)
+        self.layers = self.kv_layers = self.restartable = len(self._attention)
         self.device: torch.device = next(iter(self._attention.values())).kv_cache.device
         self.name: str = config.model_config.model
 
@@ -81,6 +81,10 @@ class ServedReader:
                 stack.enter_context(replaced_forward(layer, attend))
             with suppress(StopForward):
                 self._model(input_ids=torch.tensor(token_ids, device=self.device), positions=positions)
+
+    def readers_of(self, layer: int) -> list[int]:
+        """The layers that read a layer's K and V: itself."""
+        return [layer]
 
     def _attend(
         self,

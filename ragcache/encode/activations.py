@@ -65,4 +65,4 @@ class Activations:
 
     def encode(self, reader: Reader, todo: Sequence[tuple[Segment, LeftContext]]) -> list[ChunkKV]:
         """K, V and states, in one forward."""
-        return self.of.encode(reader.keeping(layer_index(self.layer, reader.layers)), todo)
+        return self.of.encode(reader.keeping(layer_index(self.layer, reader.restartable)), todo)

@@ -311,7 +311,7 @@ class Index:
         new = [(row, left) for row, left in batch if row.id not in duplicates]
         todo = [(Segment(row.token_ids, row.text, row.id), left) for row, left in new]
         made = zip(new, encoder.encode(self.reader, todo) if todo else (), strict=True)
-        stored = [self._stored(row.id, encoder, kv, left) for (row, left), kv in made]
+        stored = [self._stored(row.id, encoder, kv, left, evict=False) for (row, left), kv in made]
         self._enter([*duplicates.values(), *stored])
 
     def missing(self, encoder: Encoder) -> list[ChunkRow]:
@@ -487,9 +487,7 @@ class Index:
             raise InvalidArgument("a chunk of nothing but white space has no KV; leave it out")
         return ids
 
-    def _stored(
-        self, chunk: str, encoder: Encoder, kv: ChunkKV, left: LeftContext, *, evict: bool = False
-    ) -> EncodingRow:
+    def _stored(self, chunk: str, encoder: Encoder, kv: ChunkKV, left: LeftContext, *, evict: bool) -> EncodingRow:
         """The row of a KV whose blob is stored; one for which there is no room is not entered."""
         key = self._kv.make_key(encoder.recipe, left.keys, kv.token_ids)
         if self.catalog.setting(KV_FORM) is None:

@@ -9,6 +9,8 @@ from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.cache_utils import Cache
 
+from ragcache.errors import UnsupportedModel
+
 
 class AttentionSwitch:
     """Has a model run with another attention implementation for a while.
@@ -37,10 +39,42 @@ class AttentionSwitch:
                 config._attn_implementation = own
 
 
+def find_decoder(model: Any) -> Any:
+    """The part of a model that text passes through: its language model where it has an encoder for images beside it."""
+    return model.get_decoder() if model.config.get_text_config() is not model.config else model
+
+
 def find_layers(model: Any) -> nn.ModuleList:
-    """The decoder layers that hidden states pass through."""
+    """The decoder layers that hidden states pass through.
+
+    Raises
+    ------
+    UnsupportedModel
+        If the model holds no list of as many layers as its configuration says.
+    """
     depth = model.config.get_text_config().num_hidden_layers
-    return next(m for m in model.modules() if isinstance(m, nn.ModuleList) and len(m) == depth)
+    stacks = (m for m in find_decoder(model).modules() if isinstance(m, nn.ModuleList) and len(m) == depth)
+    found = next(stacks, None)
+    if found is None:
+        raise UnsupportedModel(f"it holds no list of the {depth} decoder layers that its configuration speaks of")
+    return found
+
+
+def find_kv_owners(config: PreTrainedConfig) -> list[int]:
+    """For each decoder layer, the layer whose K and V it reads: its own but where a model's last ones share (Gemma 4).
+
+    Parameters
+    ----------
+    config : PreTrainedConfig
+        The decoder's.
+    """
+    depth, kinds = int(config.num_hidden_layers), getattr(config, "layer_types", None)
+    own = depth - int(getattr(config, "num_kv_shared_layers", 0) or 0)
+    kinds = kinds or ["full_attention"] * depth
+    shared = (
+        max((one for one in range(own) if kinds[one] == kinds[layer]), default=layer) for layer in range(own, depth)
+    )
+    return [*range(own), *shared]
 
 
 def cache_argument(model: nn.Module, cache: Cache) -> dict[str, Cache]:

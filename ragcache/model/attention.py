@@ -5,6 +5,7 @@ comes from the plan's slots. Where the key tensor carries no plan, the queries a
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,7 +15,17 @@ from transformers import AttentionInterface
 
 from ragcache.errors import UnsupportedModel
 from ragcache.model import kernels
-from ragcache.model.plan import Block, ForwardPlan, Slots, StopForward, visible
+from ragcache.model.plan import (
+    Block,
+    Chunked,
+    ForwardPlan,
+    Slots,
+    StopForward,
+    Window,
+    first_seen,
+    visible,
+    window_size,
+)
 
 NAME = "ragcache"
 EXPLICIT_ROWS = 64  # most rows per block of explicit probabilities
@@ -31,6 +42,36 @@ _HARMLESS = frozenset(
 )
 
 
+@dataclass(frozen=True, eq=False)
+class SoftmaxForm:
+    """What a layer's softmax is beyond the ordinary one.
+
+    Attributes
+    ----------
+    cap : float or None
+        Logits are capped smoothly at this size, by `cap * tanh(logit / cap)` (Gemma 2).
+    sinks : Tensor or None
+        (heads,): a further logit of each head, whose probability goes to no value (gpt-oss).
+    """
+
+    cap: float | None
+    sinks: Tensor | None
+
+    def capped(self, logits: Tensor) -> Tensor:
+        """Logits within the cap, in place."""
+        return logits if self.cap is None else logits.div_(self.cap).tanh_().mul_(self.cap)
+
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """Of keys, (heads, rows, keys); less than one in all where there are sinks."""
+        if self.sinks is None:
+            return logits.softmax(-1)
+        sinks = self.sinks.to(logits)[:, None, None].expand(*logits.shape[:2], 1)
+        return torch.cat([logits, sinks], -1).softmax(-1)[..., :-1]
+
+
+_ORDINARY = SoftmaxForm(None, None)
+
+
 def attention(
     module: torch.nn.Module,
     query: Tensor,  # (1, heads, rows, head_dim)
@@ -40,7 +81,9 @@ def attention(
     scaling: float | None = None,
     dropout: float = 0.0,
     sliding_window: int | None = None,
-    layer_windows: Sequence[int | None] | None = None,
+    layer_windows: Sequence[Window] | None = None,
+    softcap: float | None = None,
+    s_aux: Tensor | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
     """Sparse-query attention over slots, in the shape that transformers' `AttentionInterface` asks for.
@@ -48,12 +91,13 @@ def attention(
     Raises
     ------
     UnsupportedModel
-        If the model passes an argument that changes the arithmetic (soft caps, sinks, biases) or a mask.
+        If the model passes an argument that changes the arithmetic and is not known here (biases), or a mask.
     """
     _refuse(attention_mask, kwargs)
     layer: int = module.layer_idx  # type: ignore[assignment]
     scale = query.shape[3] ** -0.5 if scaling is None else scaling
     window = sliding_window if layer_windows is None else layer_windows[layer]  # see `ragcache.model.windows`
+    form = _ORDINARY if softcap is None and s_aux is None else SoftmaxForm(softcap, s_aux)
     parts: list[_Part] | None = getattr(key, "ragcache_parts", None)
     if parts is None:
         plan = getattr(key, "ragcache_plan", None) or _trailing(query.shape[2], key)
@@ -62,7 +106,7 @@ def attention(
     if layer == plan.last:
         raise StopForward
     outputs = [
-        attended(query[:, :, rows][:, :, own], key[:, :, keys], value[:, :, keys], run, layer, scale, window)
+        attended(query[:, :, rows][:, :, own], key[:, :, keys], value[:, :, keys], run, layer, scale, window, form)
         for rows, key, value, plan in parts
         for own, keys, run in ([(slice(None), slice(None), plan)] if len(plan.cu_seqlens) <= 2 else plan.sequences)
     ]
@@ -88,28 +132,30 @@ def _trailing(rows: int, key: Tensor) -> ForwardPlan:
 
 
 def attended(
-    query: Tensor, key: Tensor, value: Tensor, plan: ForwardPlan, layer: int, scale: float, window: int | None
-) -> Tensor:
+    query: Tensor, key: Tensor, value: Tensor, plan: ForwardPlan, layer: int, scale: float, window: Window,
+    form: SoftmaxForm = _ORDINARY,
+) -> Tensor:  # fmt: skip
     """Attention of rows that may all see the first key. Returns (1, heads, rows, head_dim)."""
-    window = None if window is not None and window >= key.shape[2] else window
-    if layer not in plan.scores and plan.score_mod is None:
+    size = window_size(window)
+    window = None if size is not None and size >= key.shape[2] else window
+    if layer not in plan.scores and plan.score_mod is None and form is _ORDINARY:
         return _plain(query, key, value, plan, scale, window)
-    return _explicit(query, key, value, plan, layer, scale, window)
+    return _explicit(query, key, value, plan, layer, scale, window, form)
 
 
-def _plain(query: Tensor, key: Tensor, value: Tensor, plan: ForwardPlan, scale: float, window: int | None) -> Tensor:
+def _plain(query: Tensor, key: Tensor, value: Tensor, plan: ForwardPlan, scale: float, window: Window) -> Tensor:
     """Attention that nobody looks into. Returns (1, heads, rows, head_dim)."""
     rows, keys = query.shape[2], key.shape[2]
     if rows == keys == plan.end and rows > 1 and window is None:
         return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale, enable_gqa=True)
     if rows == 1 and (one := plan.blocks(window)[0]).mask is None:
         return _single(query, key[:, :, one.keys], value[:, :, one.keys], scale)
-    if rows > 1 and kernels.serves(query, key, blocked):
+    if rows > 1 and not isinstance(window, Chunked) and kernels.serves(query, key, blocked):
         return kernels.attend_sparse_queries(query, key, value, plan.slots, scale, window)
     return blocked(query, key, value, plan, scale, window)
 
 
-def blocked(query: Tensor, key: Tensor, value: Tensor, plan: ForwardPlan, scale: float, window: int | None) -> Tensor:
+def blocked(query: Tensor, key: Tensor, value: Tensor, plan: ForwardPlan, scale: float, window: Window) -> Tensor:
     """Attention over row blocks; each sees the keys up to its last row. Returns (1, heads, rows, head_dim)."""
     outputs = [
         _masked(query[:, :, block.rows], key[:, :, block.keys], value[:, :, block.keys], block, scale)
@@ -158,30 +204,35 @@ def _per_head(tensor: Tensor, heads: int) -> Tensor:
 
 
 def _explicit(
-    query: Tensor, key: Tensor, value: Tensor, plan: ForwardPlan, layer: int, scale: float, window: int | None
-) -> Tensor:
-    """The same with the softmax written out, where its logits are shaped or its probabilities wanted."""
+    query: Tensor, key: Tensor, value: Tensor, plan: ForwardPlan, layer: int, scale: float, window: Window,
+    form: SoftmaxForm = _ORDINARY,
+) -> Tensor:  # fmt: skip
+    """The same with the softmax written out, where it is of another form, or its logits or probabilities wanted."""
     heads, kv_heads, keys = query.shape[1], key.shape[1], key.shape[2]
-    sink = plan.scores.get(layer)
+    on_cpu, sink = key.device.type == "cpu", plan.scores.get(layer)
+    every = sink is not None or plan.score_mod is not None  # whoever looks at logits is shown all keys
     outputs, size = [], EXPLICIT_ROWS
-    if key.device.type == "cpu":
+    if on_cpu:
         size = min(size, max(_LEAST_ROWS, EXPLICIT_LOGITS // (heads * keys)))
     for first in range(0, query.shape[2], size):
-        rows = query[0, :, first : first + size]  # (heads, rows, head_dim)
+        rows, slots = query[0, :, first : first + size], plan.slots[first : first + size]  # (heads, rows, head_dim)
         count = rows.shape[1]
+        low, seen, high = 0, 0, keys  # keys that are looked at, and how many of them all rows see, if that is cheap to
+        if on_cpu:  # know: an accelerator would have to be waited for
+            start, stop = int(slots[0]), int(slots[-1]) + 1
+            low, high = (0, keys) if every else (first_seen(start, window), stop)
+            seen = start if window is None else 0
         grouped = rows.reshape(kv_heads, -1, rows.shape[2])  # (kv_heads, group * rows, head_dim)
-        logits = (grouped @ key[0].transpose(1, 2)).float().mul_(scale)  # (kv_heads, group * rows, keys)
-        logits = logits.view(heads, count, keys)  # (heads, rows, keys)
-        # Keys that all of these rows see; an accelerator would have to be waited for.
-        seen = int(plan.slots[first]) if window is None and key.device.type == "cpu" else 0
-        mask = visible(plan.slots[first : first + size], seen, keys, window)  # (rows, keys - seen)
+        products = grouped @ key[0, :, low:high].transpose(1, 2)  # (kv_heads, group * rows, keys)
+        logits = form.capped(products.float().mul_(scale)).view(heads, count, -1)  # (heads, rows, keys)
+        mask = visible(slots, low + seen, high, window)  # (rows, keys - seen)
         if mask is not None:
             logits[..., seen:].masked_fill_(~mask, float("-inf"))
-        probabilities = (logits if plan.score_mod is None else plan.score_mod(layer, logits)).softmax(-1)
+        probabilities = form.probabilities(logits if plan.score_mod is None else plan.score_mod(layer, logits))
         if sink is not None:
             sink(probabilities)
-        mixed = probabilities.to(value.dtype).view(kv_heads, -1, keys) @ value[0]  # (kv_heads, group * rows, head_dim)
-        outputs.append(mixed.view(heads, count, -1))
+        weights = probabilities.to(value.dtype).view(kv_heads, -1, high - low)
+        outputs.append((weights @ value[0, :, low:high]).view(heads, count, -1))
     return torch.cat(outputs, dim=1)[None]
 
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin
 
+from ragcache.errors import UnsupportedModel
 from ragcache.model.encoded import EncodedLayers, nbytes_of
 from ragcache.model.plan import ForwardPlan, Slots
 
@@ -100,6 +101,11 @@ class _Layer(CacheLayerMixin):
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         plan = self._common.plan
+        if key_states.shape != value_states.shape:
+            raise UnsupportedModel(
+                f"layer {self._index}: its keys have {key_states.shape[-1]} dimensions in {key_states.shape[1]} heads, "
+                f"its values {value_states.shape[-1]} in {value_states.shape[1]}, which cannot be stored together"
+            )
         if plan is not None and plan.on_update is not None:
             plan.on_update(self._index, key_states[0], value_states[0])
         end = self.length + key_states.shape[2] if plan is None else max(self.length, plan.end)
@@ -176,8 +182,10 @@ class KVBuffer(Cache):
             layer.both[:, 0, :, slot:end] = part
             layer.length = max(layer.length, end)
 
-    def place_encoded(self, slot: int, layers: EncodedLayers, device: torch.device) -> None:
-        """The same for KV that is still as its file has it: each layer is decoded to where it belongs, on a device."""
+    def place_from(self, slot: int, layers: Sequence[Tensor], device: torch.device) -> None:
+        """The same for KV on another device than the model's; what is as its file has it is decoded to its place."""
+        if not isinstance(layers, EncodedLayers):
+            return self.place(slot, [layer.to(device, non_blocking=True) for layer in layers])
         for number, layer in enumerate(self._slotted()):
             end = slot + layers.shapes[number][2]
             layer.reserve(layers.shaped_like(number, device), end)

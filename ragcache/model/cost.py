@@ -27,9 +27,14 @@ def kv_bytes_per_token(config: PreTrainedConfig, dtype: torch.dtype | None = Non
         The configuration's own by default, else bfloat16.
     """
     own = config.get_text_config()
-    heads = getattr(own, "num_key_value_heads", None) or own.num_attention_heads
     kind = dtype or getattr(own, "dtype", None) or torch.bfloat16
-    return int(own.num_hidden_layers * 2 * heads * head_dim(own) * kind.itemsize)
+    layers = own.num_hidden_layers - (getattr(own, "num_kv_shared_layers", 0) or 0)  # the others read theirs (Gemma 4)
+    each = list(getattr(own, "per_layer_config", None) or [own] * layers)[:layers]  # heads may differ by layer
+    return sum(2 * _kv_heads(one) * head_dim(one) for one in each) * kind.itemsize
+
+
+def _kv_heads(config: PreTrainedConfig) -> int:
+    return int(getattr(config, "num_key_value_heads", None) or config.num_attention_heads)
 
 
 def head_dim(config: PreTrainedConfig) -> int:
@@ -62,7 +67,10 @@ class ModelDims:
         head = model.get_output_embeddings()
         outside = {id(p) for p in model.get_input_embeddings().parameters()}
         outside |= {id(p) for p in head.parameters()} if head is not None else set()
-        matrices = sum(p.numel() for p in model.parameters() if p.ndim >= 2 and id(p) not in outside)
+        from ragcache.model.architecture import find_decoder
+
+        inside = find_decoder(model).parameters()
+        matrices = sum(p.numel() for p in inside if p.ndim >= 2 and id(p) not in outside)
         configs = getattr(config, "per_layer_config", None) or [config]  # where layers differ, their mean
         width = sum(one.num_attention_heads * head_dim(one) for one in configs) // len(configs)
         layers = int(config.num_hidden_layers)

@@ -93,6 +93,8 @@ class _LayerHooks:
         if self._rows is not None:
             # The model hands every layer what it made for all rows at the beginning.
             kwargs = {name: _of_rows(value, self._rows) if name in _BY_ROW else value for name, value in kwargs.items()}
+            # So it is with what it hands them by place (Gemma 4: embeddings of the layer's own).
+            args = args[:1] + tuple(_of_rows(value, self._rows) for value in args[1:])
         if args:
             return (hidden, *args[1:]), kwargs
         return args, {**kwargs, "hidden_states": hidden}

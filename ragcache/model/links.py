@@ -80,6 +80,11 @@ def load_links(folder: str | Path, tuning: Tuning, model: Any) -> LinkTokens | N
             f"cannot load the adapter {str(folder)!r}: its {LINKS} is missing or damaged ({_first_line(error)}); copy "
             "it anew from where it came from, or train it again"
         ) from error
+    if getattr(model.config.get_text_config(), "hidden_size_per_layer_input", 0):
+        raise UnusableAdapter(
+            f"cannot load the adapter {str(folder)!r}: it has link tokens, and the model's layers have embeddings of "
+            "their own, which link tokens lack; tune it by another recipe"
+        )
     table = model.get_input_embeddings()
     rows, width = table.weight.shape
     wanted = (tuning.documents, tuning.links, width)

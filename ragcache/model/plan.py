@@ -31,6 +31,17 @@ HIDDEN = "hidden"  # the extra that keeps hidden states
 BLOCK = 128  # query rows per attention call: few enough to skip most of the future, enough for the kernel's full speed
 
 
+@dataclass(frozen=True)
+class Chunked:
+    """Chunked attention (Llama 4): a row sees its own block of `size` slots, from the block's first one on."""
+
+    size: int
+
+
+#: How far back a row sees: so many slots, its own included, or to the beginning of its block; None for all the way.
+Window = int | Chunked | None
+
+
 class StopForward(BaseException):
     """Ends a forward early; raised and caught inside `ragcache.model` only."""
 
@@ -100,7 +111,7 @@ class ForwardPlan:
     score_mod: ScoreModFunction | None = None
     last: int | None = None
     cu_seqlens: Sequence[int] = ()
-    _blocks: dict[int | None, list[Block]] = field(default_factory=dict, init=False, repr=False)
+    _blocks: dict[Window, list[Block]] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def sequences(self) -> list[tuple[slice, slice, "ForwardPlan"]]:
@@ -127,18 +138,30 @@ class ForwardPlan:
         self.slots = Slots(self.slots[rows])
         self._blocks.clear()
 
-    def blocks(self, window: int | None) -> list[Block]:
-        """Row blocks with the keys they may see, built once per forward and sliding window."""
+    def blocks(self, window: Window) -> list[Block]:
+        """Row blocks with the keys they may see, built once per forward and window."""
         if window not in self._blocks:
             self._blocks[window] = list(_blocks(self.slots, self.end, window))
         return self._blocks[window]
 
 
-def _blocks(slots: Slots, end: int, window: int | None) -> Iterator[Block]:
+def window_size(window: Window) -> int | None:
+    """Slots that a row sees at the most; None for all."""
+    return window.size if isinstance(window, Chunked) else window
+
+
+def first_seen(slot: int, window: Window) -> int:
+    """The first slot that a row at `slot` sees."""
+    if isinstance(window, Chunked):
+        return slot // window.size * window.size
+    return 0 if window is None else max(0, slot - window + 1)
+
+
+def _blocks(slots: Slots, end: int, window: Window) -> Iterator[Block]:
     edges = slots.tolist()
     for first in range(0, len(edges), BLOCK):
         rows = slice(first, min(first + BLOCK, len(edges)))
-        low = 0 if window is None else max(0, edges[first] - window + 1)
+        low = first_seen(edges[first], window)
         high = min(edges[rows.stop - 1] + 1, end)
         # Only a CPU gains by taking them apart; the row's own slot stays, or the rest might show nothing to it.
         common = edges[first] if slots.device.type == "cpu" and window is None else 0
@@ -146,7 +169,7 @@ def _blocks(slots: Slots, end: int, window: int | None) -> Iterator[Block]:
         yield Block(rows, slice(low, high), common if mask is not None else 0, mask)
 
 
-def visible(slots: Tensor, low: int, high: int, window: int | None) -> Tensor | None:
+def visible(slots: Tensor, low: int, high: int, window: Window) -> Tensor | None:
     """Which keys each row may see: its own slot and earlier ones, within the sliding window.
 
     Parameters
@@ -155,8 +178,8 @@ def visible(slots: Tensor, low: int, high: int, window: int | None) -> Tensor | 
         (rows,) slots of the queries.
     low, high : int
         Range of key slots.
-    window : int or None
-        Sliding window, counted as transformers does: a row sees `window` slots, its own included.
+    window : int, Chunked or None
+        A sliding window, counted as transformers does: a row sees `window` slots, its own included. Or chunks.
 
     Returns
     -------
@@ -165,7 +188,9 @@ def visible(slots: Tensor, low: int, high: int, window: int | None) -> Tensor | 
     """
     keys = torch.arange(low, high, device=slots.device)  # (keys,)
     mask = keys[None, :] <= slots[:, None]  # (rows, keys)
-    if window is not None:
+    if isinstance(window, Chunked):
+        mask &= keys[None, :] >= slots[:, None] // window.size * window.size
+    elif window is not None:
         mask &= keys[None, :] > slots[:, None] - window
     return None if slots.numel() == 1 and bool(mask.all()) else mask
 

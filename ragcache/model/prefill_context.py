@@ -222,10 +222,13 @@ class PrefillContext:
         """Enter rows of a layer: FLOPs of all of them, and the chargeable ones that it is computed for the first time.
 
         A selector that has left a layer's fresh K and V for every token has paid for those that are recomputed too.
+        With a layer that makes K and V for others, all of them are entered.
         """
         new = self.chargeable[rows] & ~self.charged[layer, rows]
-        self.charged[layer, rows] |= new
-        self.flop_counter.charge(rows, 1, selectable=int(new.sum()))
+        readers = self.reader.readers_of(layer)
+        for one in readers:
+            self.charged[one, rows] |= new
+        self.flop_counter.charge(rows, len(readers), selectable=int(new.sum()))
 
     def _on_device(self, rows: Slots) -> Slots:
         return Slots(rows.to(self.reader.device))
@@ -247,7 +250,8 @@ class PrefillContext:
                 if on_update is not None:
                     on_update(layer, key, value)
             finally:  # it may end the forward
-                self.stale[layer, plan.slots] = False
+                for one in self.reader.readers_of(layer):
+                    self.stale[one, plan.slots] = False
 
         plan = ForwardPlan(self._on_device(rows), int(rows[-1]) + 1, on_update=update, **options)
         try:

@@ -43,7 +43,7 @@ def load_pretrained(
     MissingExtra
         If a package is not installed that the model needs, as quantised ones do.
     """
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoTokenizer
 
     check_dtype(dtype)
     check_model(name)
@@ -52,12 +52,25 @@ def load_pretrained(
     kind = dtype if dtype == "auto" else getattr(torch, dtype)
     with _explained(name, revision):
         tokenizer = AutoTokenizer.from_pretrained(name, revision=revision, trust_remote_code=False)
-        model = AutoModelForCausalLM.from_pretrained(
+        model = _auto_class(name, revision).from_pretrained(
             name, dtype=kind, revision=revision, use_safetensors=True, trust_remote_code=False
         )
     if adapter:
         adapter.merge_into(model, name)
     return model.to(device), tokenizer
+
+
+def _auto_class(name: str, revision: str | None) -> Any:
+    """What loads a checkpoint: one that reads images too is loaded whole, and reads text alone."""
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
+    from transformers.models.auto.modeling_auto import (
+        MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+        MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES,
+    )
+
+    kind = AutoConfig.from_pretrained(name, revision=revision, trust_remote_code=False).model_type
+    visual = kind in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES and kind not in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+    return AutoModelForImageTextToText if visual else AutoModelForCausalLM
 
 
 def _present(device: str | None) -> str:

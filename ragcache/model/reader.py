@@ -14,12 +14,12 @@ from transformers.cache_utils import Cache
 from ragcache.errors import UnsupportedModel
 from ragcache.model import attention, compatibility, rope, windows
 from ragcache.model.adapter import Adapter, load_adapter
-from ragcache.model.architecture import AttentionSwitch, cache_argument, find_layers
+from ragcache.model.architecture import AttentionSwitch, cache_argument, find_kv_owners, find_layers
 from ragcache.model.batching import BatchBuffer, BatchScheduler, ForwardRequest, rows_with_logits, split_logits
+from ragcache.model.behaviour import check_behaviour, compare_whole
 from ragcache.model.buffer import ChunkKV, KVBuffer
 from ragcache.model.chunked_mlp import chunked_mlp
 from ragcache.model.cost import ModelDims
-from ragcache.model.encoded import EncodedLayers
 from ragcache.model.fingerprint import describe_model, fingerprint, weights_in_memory
 from ragcache.model.layer_hooks import checked_layers, layer_hooks
 from ragcache.model.links import LinkTokens, load_links
@@ -61,6 +61,8 @@ class Reader:
         The link tokens that it was tuned with.
     layers : int
         Decoder layers.
+    kv_layers : int
+        Those of them, the first ones, that make K and V; the others read theirs.
     rotator : KeyRotator
         Moves keys in the layouts that the probe found.
     limit : int
@@ -87,10 +89,11 @@ class Reader:
         self._lock = FairLock()
         self.device: torch.device = model.device
         self._attention = AttentionSwitch(model)
-        self._stack = find_layers(model)
+        self._stack: Iterable[torch.nn.Module] = ()
         self._kept: int | None = None
         self._given: dict[str, Any] = {"use_cache": True}
-        self.layers = int(model.config.get_text_config().num_hidden_layers)
+        self._owners = find_kv_owners(model.config.get_text_config())
+        self.layers, self.kv_layers = len(self._owners), len(set(self._owners))
         self.limit = compatibility.length_limit(model)
         self._probe_tokens = compatibility.probe_tokens(model, tokenizer)
         self.rotator = self._admit()
@@ -204,7 +207,16 @@ class Reader:
 
     def buffer(self, capacity: int) -> KVBuffer:
         """An empty buffer with room for `capacity` slots."""
-        return KVBuffer(self.layers, capacity)
+        return KVBuffer(self.kv_layers, capacity)
+
+    def readers_of(self, layer: int) -> list[int]:
+        """The layers that read a layer's K and V: itself, and those that share them."""
+        return [one for one, owner in enumerate(self._owners) if owner == layer]
+
+    @property
+    def restartable(self) -> int:
+        """Layers that a forward may begin at: below none of them are K and V made that others read further up."""
+        return min((owner for layer, owner in enumerate(self._owners) if owner != layer), default=self.layers - 1) + 1
 
     @torch.no_grad()
     def forward(
@@ -246,10 +258,17 @@ class Reader:
         if self._run_in_batch(request) and request.logits is not None:
             logits = request.logits
         else:
+            inputs, kept = self._inputs(token_ids, positions, buffer), self._kept_rows(request)
             with self._ready(buffer, plan):
-                output = self.model(**self._inputs(token_ids, positions, buffer), logits_to_keep=request.keep)
+                output = self.model(**inputs, logits_to_keep=kept)
             logits = output.logits[0].float()
         return logits if every else logits[-1]
+
+    def _kept_rows(self, request: ForwardRequest) -> int | Tensor | None:
+        """Rows that logits are wanted of; told a number, models whose layers share KV drop the others on the way."""
+        if self.kv_layers == self.layers or not request.keep:
+            return request.keep
+        return self._indices(range(len(request.token_ids) - request.keep, len(request.token_ids)))
 
     def checked(self, check: Callable[[], None]) -> AbstractContextManager[None]:
         """Have `check` called in front of every layer that this thread runs; it may raise, to break a forward off."""
@@ -357,9 +376,8 @@ class Reader:
         ]
         tokens, slots, positions = zip(*rows, strict=True)
         states: list[Tensor] = []
-        plan = ForwardPlan(
-            Slots(self._indices(slots)), end, last=self.layers - 1, cu_seqlens=[*(one.start for one in sequences), end]
-        )
+        borders = [*(one.start for one in sequences), end]
+        plan = ForwardPlan(Slots(self._indices(slots)), end, last=self.kv_layers - 1, cu_seqlens=borders)
         if self._kept is not None:
             plan.on_enter = lambda layer, entering: states.append(entering) if layer == self._kept else None
         self.forward(tokens, Positions(self._indices(positions)), buffer, plan)
@@ -381,10 +399,7 @@ class Reader:
         """
         moved: list[tuple[range, int]] = []  # slots, and how far their keys move
         for kv, slot, position in placements:
-            if isinstance(kv.layers, EncodedLayers):
-                buffer.place_encoded(slot, kv.layers, self.device)
-            else:
-                buffer.place(slot, [part.to(self.device, non_blocking=True) for part in kv.layers])
+            buffer.place_from(slot, kv.layers, self.device)
             moved.append((range(slot, slot + len(kv)), position - kv.start))
             del kv
         first = min((slots.start for slots, _ in moved), default=0)
@@ -424,16 +439,30 @@ class Reader:
             yield
 
     def _admit(self) -> KeyRotator:
-        """What moves the model's keys, if they can be moved."""
+        """What moves the model's keys, if they can be moved; else a refusal that names the model."""
         try:
-            compatibility.check_config(self.model)
-            rotator = KeyRotator(self._probe())
+            return self._examine()
         except UnsupportedModel as error:
             raise compatibility.refusal(self.model, error.reason, self.name) from error
+
+    def _examine(self) -> KeyRotator:
+        try:
+            compatibility.check_config(self.model)
+            self._stack = find_layers(self.model)
+            rotator = self.rotator = KeyRotator(self._probe())
+            self._check_behaviour()
+        except (UnsupportedModel, MemoryError, torch.OutOfMemoryError):
+            raise
+        except Exception as error:  # a model's code may fail in any way on a cache or a mask that it does not expect
+            said = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+            raise UnsupportedModel(f"its own code fails with ragcache's cache and attention ({said})") from error
         if self.device.type == "cuda":  # what kernels there are is compiled and tried now, not while somebody waits
             slots = torch.tensor([0, 2], device=self.device)
             self.forward(self._probe_tokens, Positions(slots), self.buffer(3), ForwardPlan(Slots(slots), 3))
         return rotator
+
+    def _check_behaviour(self) -> None:
+        check_behaviour(self, lambda copy: _ReducedReader(copy, self.tokenizer))
 
     def _probe(self) -> list[RopeLayout]:
         frequencies = compatibility.rotary_frequencies(self.model)
@@ -453,6 +482,16 @@ class Reader:
         if missing := sorted(set(range(self.layers)) - seen):
             raise UnsupportedModel(f"layers {missing} do not run attention through transformers' attention interface")
         return [(layer[0], layer[1]) for layer in buffer.read(0, 2)]
+
+
+class _ReducedReader(Reader):
+    """A reduced copy's, which stands for a model: it asks no further copy, and its refusal is the model's."""
+
+    def _admit(self) -> KeyRotator:
+        return self._examine()
+
+    def _check_behaviour(self) -> None:
+        compare_whole(self)
 
 
 def _with_adapter(weights: str | None, adapter: Adapter | None) -> str | None:

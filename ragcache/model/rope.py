@@ -27,7 +27,7 @@ class RopeLayout:
     pairing : {"none", "half", "interleaved"}
         Which dimensions turn together: i with i + n/2 (Llama), i with i + 1 (GLM, Cohere), or none at all (NoPE).
     inv_freq : tuple of float
-        Angle per position of each pair, in radians.
+        Angle per position of each pair, in radians; below 0 where it turns the other way.
     offset : int
         First rotated dimension; 0 except where the last dimensions are the rotated ones.
     """
@@ -161,7 +161,7 @@ def _moved(keys: Tensor, layout: RopeLayout, shift: int) -> Tensor:
 
 def _candidates(head_dim: int, frequencies: Sequence[Tensor]) -> list[RopeLayout]:
     layouts = [RopeLayout("none")]
-    for inv_freq in frequencies:
+    for inv_freq in (*frequencies, *(-one for one in frequencies)):  # NanoChat turns the other way
         values = tuple(inv_freq.double().tolist())
         unrotated = head_dim - 2 * len(values)
         if unrotated < 0:  # another layer's, whose heads are wider

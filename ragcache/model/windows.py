@@ -1,8 +1,9 @@
-"""Sliding windows as transformers masks them, and whether a model's layers tell their attention so.
+"""Windows and chunks as transformers masks them, and whether a model's layers tell their attention so.
 
-Stock attention takes the window from the mask, ours from the argument `sliding_window`. Most models give both; where
-the two differ the mask is right, and the windows are handed down with every forward. Two tokens are forwarded to look,
-behind a cache that claims to hold all that a prompt may have in front of them.
+Stock attention takes the window from the mask, ours from the argument `sliding_window`. Most models give both; of
+chunked attention (Llama 4) the mask alone knows. Where the two differ the mask is right, and the windows are handed
+down with every forward. Two tokens are forwarded to look, behind a cache that claims to hold all that a prompt may have
+in front of them.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,14 +19,13 @@ from transformers.masking_utils import sdpa_mask
 
 from ragcache.errors import UnsupportedModel
 from ragcache.model.architecture import cache_argument
+from ragcache.model.plan import Chunked, Window, visible, window_size
+from ragcache.model.reduced import WINDOWS
 
 NAME = "ragcache-windows"
 HANDED = "layer_windows"  # the argument that our attention takes them by
 _FARTHEST = 1 << 20  # tokens; a window beyond it is none
-_NAMES = ("sliding_window", "window_size", "attention_window", "attention_chunk_size")
 
-#: A layer's window; None where it sees everything before it.
-Window = int | None
 #: Has the model run with the attention of a name meanwhile.
 Attending = Callable[[str], AbstractContextManager[None]]
 
@@ -64,7 +64,7 @@ def handed_down(model: Any, attending: Attending, limit: int) -> dict[str, tuple
 
 def _windowed(config: Any, span: int) -> bool:
     """Whether the configuration speaks of a window that a prompt can outgrow."""
-    sizes = [getattr(config, name, None) for name in _NAMES]
+    sizes = [getattr(config, name, None) for name in WINDOWS]
     kinds = set(getattr(config, "layer_types", None) or ()) - {"full_attention"}
     return bool(kinds) or any(isinstance(size, int) and 0 < size < span for size in sizes)
 
@@ -82,8 +82,8 @@ def _look(
         base(input_ids=ids, position_ids=positions, use_cache=True, **cache, **handed)
     told = (seen[layer][1] for layer in layers)
     return (
-        tuple(_window(layer, seen[layer][0]) for layer in layers),
-        tuple(None if window is None or window >= span else window for window in told),
+        tuple(_window(layer, seen[layer][0], model.config.get_text_config()) for layer in layers),
+        tuple(None if (size := window_size(window)) is None or size >= span else window for window in told),
     )
 
 
@@ -97,19 +97,19 @@ def _looking() -> Iterator[dict[int, tuple[Tensor | None, Window]]]:
         _seen.reset(token)
 
 
-def _window(layer: int, mask: Tensor | None) -> Window:
+def _window(layer: int, mask: Tensor | None, config: Any) -> Window:
     """The window that a mask of the last rows stands for, (1, 1, rows, keys) bool."""
     if mask is None:
         return None
     rows, keys = mask.shape[2:]
-    ends = [keys - rows + row + 1 for row in range(rows)]  # what each row could see
-    sizes = {int(row.sum()) for row in mask[0, 0]}
-    if all(bool(row[:end].all()) for row, end in zip(mask[0, 0], ends, strict=True)):
-        return None
-    near = all(bool(row[end - min(sizes) : end].all()) for row, end in zip(mask[0, 0], ends, strict=True))
-    if len(sizes) > 1 or not near:
-        raise UnsupportedModel(f"layer {layer} masks more than the future and what lies beyond a sliding window")
-    return sizes.pop()
+    slots = torch.arange(keys - rows, keys, device=mask.device)
+    chunk = getattr(config, "attention_chunk_size", None)
+    guesses: list[Window] = [None, int(mask[0, 0, -1].sum()), *([Chunked(chunk)] if chunk else [])]
+    for guess in guesses:
+        shown = visible(slots, 0, keys, guess)
+        if shown is not None and torch.equal(mask[0, 0], shown):
+            return guess
+    raise UnsupportedModel(f"layer {layer} masks more than the future and what lies beyond a sliding window or a chunk")
 
 
 def _attention(
@@ -118,7 +118,7 @@ def _attention(
     key: Tensor,
     value: Tensor,  # (1, kv_heads, rows, head_dim)
     attention_mask: Tensor | None,
-    sliding_window: Window = None,
+    sliding_window: int | None = None,
     layer_windows: tuple[Window, ...] | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:

@@ -87,6 +87,7 @@ class _Leaving:
         values = self._scores[here] if self._moved is None else self._moved  # (rows,)
         stay[candidates[top(values[candidates], count)]] = True
         self._slots = Slots(here[stay])
+        self._moved = None if self._moved is None else self._moved[stay]  # a layer without keys of its own moves none
         return stay.nonzero().squeeze(1).to(slots.device)
 
 

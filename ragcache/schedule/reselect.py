@@ -39,11 +39,11 @@ class Reselect(Schedule):
 
     def logits(self, scores: Tensor, rows: Slots, budget: float, p: PrefillContext) -> Tensor:
         """The first choice up to layer m, everything through it, the second choice from there on."""
-        middle = layer_index(self.layer, p.reader.layers)
-        if middle + 1 >= p.reader.layers:
+        middle = layer_index(self.layer, p.reader.restartable)
+        if middle + 1 >= p.reader.restartable:
             raise InvalidArgument(
-                f"Reselect(layer={self.layer!r}) is layer {middle} of {p.reader.layers}; it needs one more above it "
-                "to rank by: take a lower one"
+                f"Reselect(layer={self.layer!r}) is layer {middle} of {p.reader.restartable} that a forward may begin "
+                "at; it needs one more above it to rank by: take a lower one"
             )
         if len(rows) in (0, int(p.selectable.sum())):  # nothing, or everything: no second choice
             return p.logits(p.with_fresh(rows))

@@ -49,10 +49,10 @@ class KeyDeviation(Selector):
         rows = Slots(((p.selectable | p.fresh) & in_context).nonzero().squeeze(1))  # (rows,)
         if not bool(p.selectable.any()):
             return scores
-        if not 0 <= self.layer < p.reader.layers:
+        if not 0 <= self.layer < p.reader.kv_layers:
             raise InvalidArgument(
                 f"deviation is to be measured at layer {self.layer}, but {p.reader.name} has layers 0 to "
-                f"{p.reader.layers - 1}; name one of them, e.g. KeyDeviation(layer=1)"
+                f"{p.reader.kv_layers - 1} that make keys; name one of them, e.g. KeyDeviation(layer=1)"
             )
 
         def measure(layer: int, key: Tensor, value: Tensor) -> None:

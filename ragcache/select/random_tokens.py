@@ -22,6 +22,6 @@ class RandomTokens(Selector):
 
     def scores(self, p: PrefillContext) -> Tensor:
         """Uniform noise."""
-        prompt = zlib.crc32(str(p.prompt.token_ids).encode())
-        generator = torch.Generator().manual_seed((self.seed << 32) + prompt)
+        # A generator heeds 32 bits of its seed, so this one's seed goes into them too.
+        generator = torch.Generator().manual_seed(zlib.crc32(str(p.prompt.token_ids).encode(), self.seed))
         return torch.rand(len(p.prompt), generator=generator)

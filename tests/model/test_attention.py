@@ -16,23 +16,26 @@ from transformers import DynamicCache
 from ragcache.errors import UnsupportedModel
 from ragcache.model import attention, plan
 from ragcache.model.architecture import cache_argument
-from ragcache.model.plan import ForwardPlan, Positions, Slots
+from ragcache.model.plan import Chunked, ForwardPlan, Positions, Slots, Window
 from ragcache.model.reader import Reader
 
 ANYTHING = settings(deadline=None, max_examples=60)
 
 
 @st.composite
-def rows_of_a_prompt(draw: st.DrawFn) -> tuple[Slots, int, int | None]:
-    """Some ascending slots of a prompt, its length, and a sliding window or none."""
+def rows_of_a_prompt(draw: st.DrawFn) -> tuple[Slots, int, Window]:
+    """Some ascending slots of a prompt, its length, and a sliding window, chunks or neither."""
     end = draw(st.integers(1, 90))
     slots = draw(st.sets(st.integers(0, end - 1), min_size=1))
-    window = draw(st.none() | st.integers(1, 100))
+    window = draw(st.none() | st.integers(1, 100) | st.integers(1, 100).map(Chunked))
     return Slots(torch.tensor(sorted(slots))), end, window
 
 
-def dense(slots: Tensor, keys: int, window: int | None) -> Tensor:
+def dense(slots: Tensor, keys: int, window: Window) -> Tensor:
     """(rows, keys), pair by pair."""
+    if isinstance(window, Chunked):
+        size = window.size
+        return torch.tensor([[k <= s and s // size == k // size for k in range(keys)] for s in slots.tolist()])
     return torch.tensor([[k <= s and (window is None or s - k < window) for k in range(keys)] for s in slots.tolist()])
 
 
@@ -44,7 +47,7 @@ def tensors(rows: int, keys: int) -> tuple[Tensor, Tensor, Tensor]:
 @given(rows_of_a_prompt(), st.sampled_from([1, 7, 32, 256]))
 @ANYTHING
 def test_blocks_cover_every_row_once_and_see_what_the_dense_mask_shows(
-    drawn: tuple[Slots, int, int | None], size: int
+    drawn: tuple[Slots, int, Window], size: int
 ) -> None:
     slots, end, window = drawn
     with pytest.MonkeyPatch.context() as patch:
@@ -89,7 +92,7 @@ def test_a_window_that_holds_every_key_is_none(monkeypatch: pytest.MonkeyPatch) 
 
 @given(rows_of_a_prompt())
 @ANYTHING
-def test_blocked_and_scored_attention_equal_dense_attention(drawn: tuple[Slots, int, int | None]) -> None:
+def test_blocked_and_scored_attention_equal_dense_attention(drawn: tuple[Slots, int, Window]) -> None:
     slots, end, window = drawn
     query, key, value = tensors(len(slots), end)
     wanted = F.scaled_dot_product_attention(
@@ -113,21 +116,45 @@ def test_blocked_and_scored_attention_equal_dense_attention(drawn: tuple[Slots, 
     assert not probabilities.masked_select(~dense(slots, end, window)).any()
 
 
+@given(rows_of_a_prompt(), st.none() | st.floats(0.2, 5), st.booleans(), st.booleans())
+@ANYTHING
+def test_capped_logits_and_sinks_are_the_textbooks(
+    drawn: tuple[Slots, int, Window], cap: float | None, sunk: bool, scored: bool
+) -> None:
+    slots, end, window = drawn
+    query, key, value = (tensor.double() for tensor in tensors(len(slots), end))
+    sinks = torch.tensor([-1.0, 0.5, 2.0, 0.0]) if sunk else None
+    logits = 0.3 * query[0] @ key[0].repeat_interleave(2, 0).transpose(1, 2)  # (heads, rows, keys)
+    logits = logits if cap is None else cap * torch.tanh(logits / cap)
+    shares = logits.exp() * dense(slots, end, window)
+    total = shares.sum(-1, keepdim=True) + (0 if sinks is None else sinks[:, None, None].exp())
+    wanted = shares / total @ value[0].repeat_interleave(2, 0)
+    collected: list[Tensor] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(attention, "EXPLICIT_ROWS", 7)
+        forward = ForwardPlan(slots, end, {0: collected.append} if scored else {})
+        key.ragcache_plan = forward  # type: ignore[attr-defined]
+        module, given = SimpleNamespace(layer_idx=0), {"softcap": cap, "s_aux": sinks, "layer_windows": [window]}
+        output, _ = attention.attention(module, query, key, value, None, scaling=0.3, **given)  # type: ignore[arg-type]
+    assert torch.allclose(output.transpose(1, 2)[0], wanted, atol=1e-6)
+    if scored:
+        assert torch.allclose(torch.cat(collected, 1).double(), shares / total, atol=1e-6)
+
+
 @given(st.lists(rows_of_a_prompt(), min_size=2, max_size=4), st.booleans())
 @ANYTHING
-def test_runs_of_one_plan_do_not_see_each_other(drawn: list[tuple[Slots, int, int | None]], scored: bool) -> None:
+def test_runs_of_one_plan_do_not_see_each_other(drawn: list[tuple[Slots, int, Window]], scored: bool) -> None:
     window, starts = drawn[0][2], [0]
     for _, end, _ in drawn:
         starts.append(starts[-1] + end)
     slots = Slots(torch.cat([run[0] + start for run, start in zip(drawn, starts, strict=False)]))
-    floors = torch.tensor([start for run, start in zip(drawn, starts, strict=False) for _ in run[0]])
-    mask = dense(slots, starts[-1], window) & (torch.arange(starts[-1]) >= floors[:, None])
+    mask = torch.block_diag(*(dense(run[0], run[1], window) for run in drawn)).bool()
     query, key, value = tensors(len(slots), starts[-1])
     collected: list[Tensor] = []
     forward = ForwardPlan(slots, starts[-1], {0: collected.append} if scored else {}, cu_seqlens=starts)
     key.ragcache_plan = forward  # type: ignore[attr-defined]
     module = SimpleNamespace(layer_idx=0)
-    output, _ = attention.attention(module, query, key, value, None, scaling=0.3, sliding_window=window)  # type: ignore[arg-type]
+    output, _ = attention.attention(module, query, key, value, None, scaling=0.3, layer_windows=[window])  # type: ignore[arg-type]
     wanted = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=0.3, enable_gqa=True)
     assert torch.allclose(output.transpose(1, 2), wanted, atol=1e-5)
     assert [block.shape[2] for block in collected] == ([end for _, end, _ in drawn] if scored else [])
@@ -165,7 +192,7 @@ def test_without_a_plan_the_queries_are_the_last_slots() -> None:
     assert torch.allclose(output, wanted.transpose(1, 2), atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["softcap", "s_aux", "position_bias", "attention_mask", "never_heard_of"])
+@pytest.mark.parametrize("name", ["position_bias", "attention_mask", "never_heard_of"])
 def test_what_would_change_the_arithmetic_is_refused_by_name(name: str) -> None:
     with pytest.raises(UnsupportedModel, match=name):
         called(**{name: torch.ones(1)})

@@ -162,3 +162,12 @@ def test_truncating_forgets_an_answer(reader: Reader) -> None:
     buffer.truncate(len(IDS) - 1)
     assert torch.allclose(prefill(reader, IDS[-1:], buffer, len(IDS) - 1), first, atol=1e-5)
     assert buffer.length == len(IDS)
+
+
+def test_the_first_tokens_of_a_kv_take_their_own_extras_along() -> None:
+    layers = (torch.randn(2, 2, 5, 8),)
+    kv = ChunkKV(layers, 3, (11, 12, 13, 14, 15), {"hidden": torch.arange(10.0).view(5, 2)})
+    short = kv.first(2)
+    assert (len(short), short.start, short.token_ids) == (2, 3, (11, 12))
+    assert torch.equal(short.layers[0], layers[0][:, :, :2])
+    assert short.extras["hidden"].tolist() == [[0, 1], [2, 3]]

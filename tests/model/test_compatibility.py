@@ -32,10 +32,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "qwen3_next": (EXPERTS | LINEAR, "linear_attention layers"),
     "mamba": ({"state_size": 8}, "linear_attention layers"),
     "lfm2": ({"layer_types": ["conv", "full_attention"] * 2}, "conv layers"),
-    "gpt_oss": (EXPERTS | {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4}}, "takes s_aux"),
-    "gemma2": ({"query_pre_attn_scalar": 16}, "takes softcap"),
-    "llama4_text": ({"num_local_experts": 2, "intermediate_size_mlp": 96}, "chunked_attention layers"),
-    "gemma4_text": (GEMMA4 | {"num_kv_shared_layers": 2}, "last 2 layers share"),
+    "gemma3n_text": (PER_LAYER | {"laurel_rank": 8, "num_kv_shared_layers": 2}, "several streams of hidden states"),
     "gpt_neox_japanese": ({}, r"layers \[0, 1, 2, 3\] do not run attention through transformers' attention interface"),
 }
 DYNAMIC = {
@@ -93,6 +90,7 @@ def test_a_layer_that_bypasses_the_attention_interface_is_refused() -> None:
         ("mixtral", EXPERTS),
         ("qwen3_moe", EXPERTS),
         ("gemma4_text", GEMMA4 | {"num_kv_shared_layers": 0}),
+        ("gemma4_text", GEMMA4 | {"num_kv_shared_layers": 2}),
         ("cohere2", {}),
     ],
 )

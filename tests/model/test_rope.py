@@ -188,6 +188,11 @@ def test_probe_finds_partial_layouts_in_the_first_or_last_dimensions(pairing: ro
     assert (found.pairing, found.offset) == (pairing, offset)
 
 
+def test_probe_finds_keys_that_turn_the_other_way() -> None:
+    [found] = rope.probe(synthetic("half"), [-torch.tensor(THETA)], limit=4096, tolerance=2e-3)
+    assert (found.pairing, found.inv_freq[0]) == ("half", 1.0)
+
+
 @pytest.mark.parametrize(
     ("change", "reason"), [({"stretch": 2.0}, "4,?094 positions"), ({"drift": 0.01}, "values change")]
 )

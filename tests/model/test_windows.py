@@ -22,13 +22,20 @@ GEMMA4 = MIXED | {
     "vocab_size_per_layer_input": 512, "hidden_size_per_layer_input": 16, "global_head_dim": 32,
     "use_bidirectional_attention": None, "num_kv_shared_layers": 0,
 }  # fmt: skip
+LLAMA4 = {
+    "attention_chunk_size": WINDOW, "floor_scale": 1024, "intermediate_size_mlp": 96, "num_local_experts": 2,
+    "layer_types": ["chunked_attention", "full_attention"] * 2, "no_rope_layers": [1, 0] * 2,
+}  # fmt: skip
 KINDS: dict[str, dict[str, Any]] = {
     "afmoe": MIXED | EXPERTS,
     "cohere2": MIXED,
     "cwm": MIXED,
     "exaone4": MIXED,
+    "gemma2": MIXED | {"query_pre_attn_scalar": 16, "attn_logit_softcapping": 2.0},
     "gemma3_text": MIXED,
     "gemma4_text": GEMMA4,
+    "gpt_oss": MIXED | EXPERTS | {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4}},
+    "llama4_text": LLAMA4,
     "ministral": MIXED,
     "mistral": EVERY,
     "mixtral": EVERY | EXPERTS,
@@ -42,6 +49,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "smollm3": CHOSEN,
     "starcoder2": EVERY,
 }
+WIDE = {"llama4_text": "attention_chunk_size"}  # what the window is called where it is no sliding one
 
 
 def made(kind: str, **extra: Any) -> Any:
@@ -65,7 +73,7 @@ def test_a_context_longer_than_the_window_is_read_as_stock_attention_reads_it(ki
             reader.place(buffer, reader.encode(ids[:cached]), 0, 0)
         ours = reader.logits(ids[cached:], Positions(slots), buffer, ForwardPlan(slots, CONTEXT))
         assert (ours - stock).abs().max() <= 1e-4
-    model = made(kind, **KINDS[kind] | {"sliding_window": 2048})
+    model = made(kind, **KINDS[kind] | {WIDE.get(kind, "sliding_window"): 2048})
     wide, _ = Reader(model, byte_tokenizer()).stock(ids)
     assert (wide - stock).abs().max() > 1e-2, "the window cut nothing off, so nothing was tested"
 
@@ -93,12 +101,22 @@ def test_a_window_as_long_as_the_model_takes_is_none(monkeypatch: pytest.MonkeyP
     Reader(made("llama"), byte_tokenizer())
 
 
-def test_a_mask_that_is_no_sliding_window_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mask_that_is_neither_window_nor_chunk_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     where = "transformers.models.qwen2.modeling_qwen2.create_sliding_window_causal_mask"
     monkeypatch.setattr(where, masking_utils.create_chunked_causal_mask)
     model = made("qwen2", **CHOSEN)
     model.config.attention_chunk_size = WINDOW
-    with pytest.raises(UnsupportedModel, match=r"Qwen2ForCausalLM.*layer 0 masks more than .* a sliding window"):
+    Reader(model, byte_tokenizer())
+
+    def without_the_first(**given: Any) -> torch.Tensor:
+        mask = masking_utils.create_chunked_causal_mask(**given)
+        mask[..., -2] = False
+        return mask
+
+    monkeypatch.setattr(where, without_the_first)
+    with pytest.raises(
+        UnsupportedModel, match=r"Qwen2ForCausalLM.*layer 0 masks more than .* a sliding window or a chunk"
+    ):
         Reader(model, byte_tokenizer())
 
 
