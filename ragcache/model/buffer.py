@@ -185,7 +185,8 @@ class KVBuffer(Cache):
     def place_from(self, slot: int, layers: Sequence[Tensor], device: torch.device) -> None:
         """The same for KV on another device than the model's; what is as its file has it is decoded to its place."""
         if not isinstance(layers, EncodedLayers):
-            return self.place(slot, [layer.to(device, non_blocking=True) for layer in layers])
+            self.place(slot, [layer.to(device, non_blocking=True) for layer in layers])
+            return
         for number, layer in enumerate(self._slotted()):
             end = slot + layers.shapes[number][2]
             layer.reserve(layers.shaped_like(number, device), end)
