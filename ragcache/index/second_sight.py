@@ -45,12 +45,21 @@ class SecondSight:
         self._kept: OrderedDict[_Name, tuple[_Kept, _Text]] = OrderedDict()
         self._lock = Lock()
 
+    def find(self, text: str, recipe: str, token_ids: Sequence[int]) -> _Kept | None:
+        """The KV of a text by its id, and the keys of what it was made behind; None where it is not kept."""
+        with self._lock:
+            kept = self._kept.get((text, recipe))
+            if kept is None or kept[0][0].token_ids != tuple(token_ids):
+                return None
+            self._kept.move_to_end((text, recipe))
+            return kept[0]
+
     def load(
         self, chunk: Chunk, recipes: Sequence[str], before: tuple[str, ...] | None, make_key: MakeKey
     ) -> Loaded | None:
         """The KV of a text for use behind what stands `before` it, by the first recipe that it is kept by, if any."""
         for recipe in recipes:
-            if (kept := self._find((chunk.id, recipe), chunk.segment.token_ids)) is not None:
+            if (kept := self.find(chunk.id, recipe, chunk.segment.token_ids)) is not None:
                 kv, left = kept
                 key = make_key(recipe, left, kv.token_ids)
                 return Loaded(kv, key, f"{recipe}, kept since its second prompt", exact=left == before)
@@ -103,14 +112,6 @@ class SecondSight:
             self._kept.clear()
             self.nbytes = 0
             self.edition += 1
-
-    def _find(self, name: _Name, token_ids: Sequence[int]) -> _Kept | None:
-        with self._lock:
-            kept = self._kept.get(name)
-            if kept is None or kept[0][0].token_ids != tuple(token_ids):
-                return None
-            self._kept.move_to_end(name)
-            return kept[0]
 
     def _keep(self, name: _Name, kept: _Kept, words: str) -> None:
         if (old := self._kept.pop(name, None)) is not None:

@@ -24,8 +24,8 @@ INGESTING = """
         made.extend(todo)
         time.sleep(0.05)
         return encode(self, todo)
-    Reader.encode_all = counted
     with RagCache.open(sys.argv[1], embedder=Letters(), create=False) as rag:
+        Reader.encode_all = counted  # not before: the model is tried out when it is loaded
         Path(sys.argv[3]).touch()
         while not (Path(sys.argv[3]).parent / "go").exists():
             time.sleep(0.01)

@@ -163,7 +163,7 @@ def test_an_ingestion_killed_in_a_process_is_finished_by_the_next(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("codec", "most"), [(BFloat16(), 0.01), (Int8(), 0.05), (Int8Int4(), 0.2)], ids=lambda x: str(x)
+    ("codec", "most"), [(BFloat16(), 0.01), (Int8(), 0.05), (Int8Int4(), 0.2)], ids=["bf16", "int8", "k8v4"]
 )
 def test_smaller_storage_stays_close(tmp_path: Path, reader: Reader, codec: Codec, most: float) -> None:
     engine, chunks = make(tmp_path / "raw", reader, "naive")

@@ -116,6 +116,7 @@ def test_a_server_that_cannot_recompute_says_why() -> None:
         ("parallel_config", {"data_parallel_size": 2}, "--data-parallel-size"),
         (None, {"lora_config": "some"}, "--enable-lora"),
         ("model_config", {"uses_mrope": True}, "several dimensions"),
+        ("model_config", {"hf_text_config": SimpleNamespace(attn_logit_softcapping=50.0)}, "caps its attention"),
         (None, {}, ""),
     ],
 )
@@ -123,8 +124,7 @@ def test_recompute_needs_the_worker_class_and_the_whole_model(
     part: str | None, changes: dict[str, Any], reason: str
 ) -> None:
     parallel = {"worker_cls": WORKER, "pipeline_parallel_size": 1, "data_parallel_size": 1}
-    config = SimpleNamespace(
-        parallel_config=SimpleNamespace(**parallel), lora_config=None, model_config=SimpleNamespace(uses_mrope=False)
-    )
+    model = SimpleNamespace(uses_mrope=False, hf_text_config=SimpleNamespace())
+    config = SimpleNamespace(parallel_config=SimpleNamespace(**parallel), lora_config=None, model_config=model)
     vars(getattr(config, part) if part else config).update(changes)
     assert why_not_recompute(config) == "" if reason == "" else reason in why_not_recompute(config)

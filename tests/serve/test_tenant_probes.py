@@ -13,7 +13,7 @@ STUDY: dict[str, Any] = runpy.run_path(str(Path(__file__).parents[2] / "bench" /
 @pytest.mark.parametrize("own", [False, True])
 def test_no_hit_and_no_id_tells_of_another_tenant_s_documents(tmp_path: Path, own: bool) -> None:
     found = STUDY["run"](tmp_path, 24, 2, seed=0, own=own, log=lambda _: None)
-    assert found["ids"]["said_alike"]
+    assert found["ids"]["said_alike"] or own, "one's own pages have ids that are known"
     assert (found["prompts"]["hits"] > 0) == own, "the same probes of one's own pages do hit"
     assert found["prompts"]["said_alike"] == (not own)
 
