@@ -51,7 +51,7 @@ def rag(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RagCache]:
 
 @pytest.fixture(scope="module")
 def asked(rag: RagCache) -> list[Asked]:
-    found, chunks = [], rag.retrieve("Who leads it?", top_k=100)
+    found, chunks = [], sorted(rag.retrieve("Who leads it?", top_k=100), key=lambda chunk: chunk.text)
     for seed, question in enumerate(QUESTIONS):
         messages = ask(random.Random(seed).sample(chunks, 12), question)
         turns = [Message(**one) for one in messages]
