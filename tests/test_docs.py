@@ -123,6 +123,18 @@ def test_what_kv_tells_of_secrets_is_what_was_measured() -> None:
     assert not any(row["secret_said"] for row in rows)
 
 
+def test_what_prompt_lookup_gains_is_what_was_measured() -> None:
+    rows = {row["way"]: row for row in json.loads((DOCS / "benchmarks" / "whole-answer.json").read_text())["rows"]}
+    page = " ".join((DOCS / "architecture.md").read_text(encoding="utf-8").split())
+    ours, stock = rows["ours, prompt lookup"], rows["stock, prompt lookup"]
+    gain, low, high = (f"{value:.2f}" for value in ours["without_ratio"])
+    assert f"{gain[:-1]} times sooner than without ({low[1:]} to {high})" in page
+    gain, low, high = (f"{value:.1f}" for value in ours["stock_ratio"])
+    assert f"{gain} times sooner than by `generate` ({low} to {high})" in page
+    assert ours["same_tokens_as_without"] == 5
+    assert stock["without_ratio"][0] < 1
+
+
 def test_nothing_tells_anybody_to_install_somebody_elses_package() -> None:
     """`ragcache` on the public index is another project's; ours is `ragcache-kv`, or the checkout."""
     named = re.compile(r"pip install[^\n`]*['\" ]ragcache(?!-kv)\b|needs\([\"']ragcache")

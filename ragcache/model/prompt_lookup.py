@@ -2,14 +2,14 @@
 
 Prompt lookup decoding (Saxena, 2023), as `prompt_lookup_num_tokens` of transformers: an n-gram that stood before, in
 the prompt or in the answer, drafts its former continuation, and one forward verifies all of it. Two things are unlike
-there. A quotation goes on where it was, before anything is looked up anew. And a draft costs about one forward more,
-so nothing shorter than three tokens is looked up, and drafts in vain are followed by pauses, each twice as long.
+there. A quotation goes on where it was, before anything is looked up anew. And a draft is not for nothing, so nothing
+shorter than three tokens is looked up, and drafts in vain are followed by pauses, each twice as long.
 """
 
 from collections.abc import Sequence
 
 NGRAM = 3
-"""Tokens that must have stood before. In text that quotes nothing two are found three times as often, in vain."""
+"""Tokens that must have stood before: two stand again in text that quotes nothing, more miss how quotations begin."""
 
 
 class PromptLookup:

@@ -177,6 +177,11 @@ def test_its_sentence_on_invented_names_is_as_measured() -> None:
     assert said in " ".join(README.split())
 
 
+def test_it_names_as_many_architectures_as_were_found_to_work() -> None:
+    found = json.loads((BENCHMARKS / "models.json").read_text())["rows"]
+    assert f"[{sum(row['verdict'] == 'works' for row in found)} architectures](docs/models.md)" in README
+
+
 def test_its_sentence_on_passages_that_stand_alone_is_as_measured() -> None:
     row = _row("share-nq-open", method="auto", recompute=SHARE)
     gain, low, high = (f"{row[name]:.3f}"[1:] for name in ("gain", "gain_low", "gain_high"))
