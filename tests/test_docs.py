@@ -123,6 +123,25 @@ def test_what_kv_tells_of_secrets_is_what_was_measured() -> None:
     assert not any(row["secret_said"] for row in rows)
 
 
+def test_what_codecs_cost_is_what_was_measured() -> None:
+    rows = json.loads((DOCS / "benchmarks" / "kv-codecs.json").read_text())["sizes"]
+    page = " ".join((DOCS / "guides" / "storage.md").read_text(encoding="utf-8").split())
+    large, small = (
+        {row["codec"]: row for row in rows if row["form"] == form and row["dtype"] == "bfloat16"}
+        for form in ("llama-3.1-8b", "qwen2.5-0.5b")
+    )
+    place, file = (
+        [f"{large[name][f'{what}_gb_per_s']:.1f}" for name in ("int8", "k8v4", "raw")]
+        for what in ("placed", "from_file")
+    )
+    assert (
+        f"at {place[0]} GB/s (`int8`, bf16 buffer) and {place[1]} (`k8v4`), where `raw` is copied at {place[2]}" in page
+    )
+    assert f"checksums included, at {file[0]} and {file[1]} against {file[2]}" in page
+    slower = [f"{small[name]['from_file_gb_per_s']:.1f}" for name in ("int8", "k8v4", "raw")]
+    assert f"{slower[0]} and {slower[1]} against {slower[2]}" in page
+
+
 def test_what_prompt_lookup_gains_is_what_was_measured() -> None:
     rows = {row["way"]: row for row in json.loads((DOCS / "benchmarks" / "whole-answer.json").read_text())["rows"]}
     page = " ".join((DOCS / "architecture.md").read_text(encoding="utf-8").split())
