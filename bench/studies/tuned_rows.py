@@ -1,12 +1,15 @@
 """What a model that was trained to read chunks apart is worth: each tuned row beside its untuned model, same questions.
 
-Every adapter's row answers at each share to recompute, and so do full prefill and naive reuse *of the same tuned
-model*, beside those of the untuned one. All are held against the untuned model's full prefill, question by question:
+Every adapter's row answers at each share to recompute, beside full prefill *of the same tuned model*; the control that
+was tuned under ordinary attention answers by naive reuse and by the default. What anybody can do without tuning stands
+beside them, a title line in each chunk among it. All are held against the untuned model's full prefill, question by
+question; tasks that need other chunks and self-contained twins are pooled apart:
 
     python bench/studies/tuned_rows.py --model bundled --adapter runs/siblings/turborag --adapter runs/siblings/kvlink \
         --tasks sections,pronouns --out docs/benchmarks/tuned-rows-reader.json
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -17,7 +20,7 @@ from ragcache_bench import report
 from ragcache_bench.commands import options
 from ragcache_bench.commands.options import bench, numbers
 from ragcache_bench.commands.quality import chosen_tasks
-from ragcache_bench.contenders import Contender, contenders
+from ragcache_bench.contenders import TITLE, Contender, contenders
 from ragcache_bench.records import Record
 from ragcache_bench.table import Result, tabulate
 from ragcache_bench.tasks import Example
@@ -26,28 +29,37 @@ from ragcache.errors import InvalidArgument
 from ragcache.methods import METHODS
 from ragcache.model.tuning import Tuning, read_tuning
 
-UNTUNED = ("full", "naive", "random", "auto")
+FIXED = ("full", "naive", f"full{TITLE}", f"naive{TITLE}")
+SHARES = ("auto", f"auto{TITLE}")
+POOLED = {False: "all that need other chunks", True: "all twins"}
 
 
 def field(tuning: Tuning | None, budgets: Sequence[float]) -> list[Contender]:
-    """Who answers for a model: what any model can, or full prefill, naive reuse and the row it was trained for."""
+    """Who answers for a model: what any model can, or full prefill and the row it was trained for."""
+    shares = (0.0, *budgets)
     if tuning is None:
-        fixed = contenders(UNTUNED[:2], (), (0,), ())
-        return [*fixed, *contenders(UNTUNED[2:], budgets, (0, 1), ())]
+        others = [*contenders(("random",), budgets, (0, 1), ()), *contenders(SHARES, shares, (0,), ())]
+        return [*contenders(FIXED, (), (0,), ()), *others]
     rows = [row for row in METHODS.values() if row.finetuned == tuning.recipe]
-    return [*contenders(("full", "naive"), (), (0,), ()), *contenders(rows, (0.0, *budgets), (0,), ())]
+    if not rows:
+        return [*contenders(("full", "naive", f"naive{TITLE}"), (), (0,), ()), *contenders(SHARES, budgets, (0,), ())]
+    titled = [f"{row.name}{TITLE}" for row in rows]
+    return contenders(("full", *(row.name for row in rows), *titled), shares, (0,), ())
 
 
 def named(records: Sequence[Record], tuning: Tuning | None) -> Iterator[Record]:
     """The same answers; a tuned model's rows say whose they are."""
     for record in records:
-        own = tuning is None or METHODS[record.method].finetuned
+        own = tuning is None or METHODS[record.method.removesuffix(TITLE)].finetuned
         yield record if own else replace(record, method=f"{record.method} of {tuning.recipe if tuning else ''}")
 
 
 def pooled(records: Sequence[Record]) -> list[Record]:
-    """All tasks' answers as one task's, so that intervals are over all questions."""
-    return [replace(record, task="all tasks", id=f"{record.task} {record.id}") for record in records]
+    """The answers of all tasks that need other chunks as one task's, and those of all twins, for their intervals."""
+    return [
+        replace(record, task=POOLED[record.task.endswith("-twin")], id=f"{record.task} {record.id}")
+        for record in records
+    ]
 
 
 def known_tuning(adapter: Path) -> Tuning:
@@ -62,6 +74,12 @@ def known_tuning(adapter: Path) -> Tuning:
     if tuning is None:
         raise InvalidArgument(f"{adapter} has no record of `ragcache finetune`; name a folder that it wrote")
     return tuning
+
+
+def lost(folder: Path) -> dict[str, Any]:
+    """What tuning cost on ordinary prompts, as `ragcache finetune` measured it: nats a token before and after."""
+    report_file = folder / "report.json"
+    return {"ordinary": json.loads(report_file.read_text(encoding="utf-8"))["ordinary"]} if report_file.exists() else {}
 
 
 def main(
@@ -90,7 +108,7 @@ def main(
             found = asked.answers(examples, field(tuning, numbers(budgets, float)))
             records += named(found, tuning)
             about = about or report.about_reader(asked.reader)
-        how += [asdict(tuning)] if tuning else []
+        how += [asdict(tuning) | lost(folder)] if folder and tuning else []
     about = report.meta(**about, n=n, seed=seed, tasks=list(examples), tuned=how, max_new_tokens=max_new_tokens)
     report.write(out, Result(tabulate(records), about, tabulate(pooled(records)) if len(examples) > 1 else []))
 

@@ -3,6 +3,7 @@
 import json
 import runpy
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,16 +49,28 @@ def test_a_title_becomes_a_sentence_on_every_chunk_that_has_one_but_a_header(tas
 def test_a_tuned_model_answers_by_its_own_row_at_every_share_and_by_full_prefill(studies: Any) -> None:
     field = studies["tuned_rows"]["field"]
     assert [(who.name, who.recompute) for who in field(TURBORAG, [0.05])] == [
-        ("full", None), ("naive", None), ("turborag", 0.0), ("turborag", 0.05),
+        ("full", None), ("turborag", 0.0), ("turborag", 0.05), ("turborag+title", 0.0), ("turborag+title", 0.05),
     ]  # fmt: skip
-    assert {who.name for who in field(None, [0.05])} == {"full", "naive", "random", "auto"}
+    control = replace(TURBORAG, recipe="full", attention="full")
+    assert {who.name for who in field(control, [0.05])} == {"full", "naive", "naive+title", "auto", "auto+title"}
+    untuned = {"full", "naive", "full+title", "naive+title", "random", "auto", "auto+title"}
+    assert {who.name for who in field(None, [0.05])} == untuned
 
 
 def test_full_prefill_of_a_tuned_model_is_not_taken_for_the_untuned_ones(studies: Any) -> None:
     named = studies["tuned_rows"]["named"]
-    answers = [_record("full"), _record("naive"), _record("turborag")]
-    assert [one.method for one in named(answers, TURBORAG)] == ["full of turborag", "naive of turborag", "turborag"]
-    assert [one.method for one in named(answers[:2], None)] == ["full", "naive"]
+    answers = [_record("full"), _record("naive+title"), _record("turborag+title")]
+    assert [one.method for one in named(answers, TURBORAG)] == [
+        "full of turborag", "naive+title of turborag", "turborag+title",
+    ]  # fmt: skip
+    assert [one.method for one in named(answers[:2], None)] == ["full", "naive+title"]
+
+
+def test_twins_are_pooled_apart(studies: Any) -> None:
+    answers = [_record("full"), replace(_record("full"), task="labels-twin"), replace(_record("full"), task="labels")]
+    found = studies["tuned_rows"]["pooled"](answers)
+    assert [one.task for one in found] == ["all that need other chunks", "all twins", "all that need other chunks"]
+    assert len({one.id for one in found}) == 3
 
 
 def test_a_folder_without_a_record_is_refused(studies: Any, tmp_path: Path) -> None:
