@@ -31,7 +31,6 @@ from ragcache.model.tuning import Tuning, read_tuning
 
 FIXED = ("full", "naive", f"full{TITLE}", f"naive{TITLE}")
 SHARES = ("auto", f"auto{TITLE}")
-POOLED = {False: "all that need other chunks", True: "all twins"}
 
 
 def field(tuning: Tuning | None, budgets: Sequence[float]) -> list[Contender]:
@@ -55,9 +54,11 @@ def named(records: Sequence[Record], tuning: Tuning | None) -> Iterator[Record]:
 
 
 def pooled(records: Sequence[Record]) -> list[Record]:
-    """The answers of all tasks that need other chunks as one task's, and those of all twins, for their intervals."""
+    """The answers of all tasks as one task's, for their intervals; twins, which need no other chunk, by themselves."""
     return [
-        replace(record, task=POOLED[record.task.endswith("-twin")], id=f"{record.task} {record.id}")
+        replace(
+            record, task="all twins" if record.task.endswith("-twin") else "all tasks", id=f"{record.task} {record.id}"
+        )
         for record in records
     ]
 

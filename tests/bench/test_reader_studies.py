@@ -69,7 +69,7 @@ def test_full_prefill_of_a_tuned_model_is_not_taken_for_the_untuned_ones(studies
 def test_twins_are_pooled_apart(studies: Any) -> None:
     answers = [_record("full"), replace(_record("full"), task="labels-twin"), replace(_record("full"), task="labels")]
     found = studies["tuned_rows"]["pooled"](answers)
-    assert [one.task for one in found] == ["all that need other chunks", "all twins", "all that need other chunks"]
+    assert [one.task for one in found] == ["all tasks", "all twins", "all tasks"]
     assert len({one.id for one in found}) == 3
 
 
