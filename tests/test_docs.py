@@ -151,6 +151,20 @@ def test_what_prompt_lookup_gains_is_what_was_measured() -> None:
     assert stock["without_ratio"][0] < 1
 
 
+def test_what_speculation_gains_and_loses_is_what_was_measured() -> None:
+    rows = json.loads((DOCS / "benchmarks" / "speculation.json").read_text())["rows"]
+    page = " ".join((DOCS / "hooks.md").read_text(encoding="utf-8").split())
+    sooner = {(row["order"], row["method"]): row["sooner"] for row in rows}
+    naive = (f"{sooner['nearest', 'naive'][name]:.2f}" for name in ("median", "least", "most"))
+    assert "{} times sooner with `naive` ({} to {})".format(*naive) in page
+    others = {f"{sooner['nearest', name]['median']:.2f}" for name in ("prophetkv", "full")}
+    assert all(f"{one} with `prophetkv` and with full prefill" in page for one in others)
+    later = [f"{sooner['any', name]['median']:.2f}" for name in ("naive", "prophetkv", "full")]
+    assert "{}, {} and {} times".format(*later) in page
+    assert {row["settled"][0] for row in rows if row["order"] == "nearest"} == {0.7}
+    assert all(row["alike"] == 1 for row in rows)  # the answers, with it and without
+
+
 def test_nothing_tells_anybody_to_install_somebody_elses_package() -> None:
     """`ragcache` on the public index is another project's; ours is `ragcache-kv`, or the checkout."""
     named = re.compile(r"pip install[^\n`]*['\" ]ragcache(?!-kv)\b|needs\([\"']ragcache")
