@@ -22,7 +22,7 @@ from typing import Annotated, Any
 
 import typer
 from ragcache_bench import report
-from ragcache_bench.commands.options import numbers, use_threads, write
+from ragcache_bench.commands.options import known, numbers, split, use_threads, write
 from ragcache_bench.markdown import made_by, table
 from ragcache_bench.metrics import bootstrap, exact_match
 from ragcache_bench.packed_gemm import packed_weights
@@ -84,6 +84,7 @@ Run = Sequence[Answered]
 def main(
     n: Annotated[int, typer.Option(help="Questions of a trace.")] = 500,
     validation: Annotated[int, typer.Option(help="Questions that alpha is chosen on.")] = 200,
+    tasks: Annotated[str, typer.Option(help="Traces, separated by commas: trace, bound.")] = "trace,bound",
     alphas: Annotated[str, typer.Option(help="Those tried, separated by commas.")] = "0,0.2,0.4,0.6,1,1.5,2",
     window: Annotated[int, typer.Option(help="Questions of a line of the table over time.")] = 50,
     seed: Annotated[int, typer.Option(help="Of the trace; the one that alpha is chosen on has the next.")] = 0,
@@ -96,7 +97,8 @@ def main(
     reader, journal = load_reader(model), Journal(out.with_suffix(".jsonl"))
     tried, rows, chosen = numbers(alphas, float), list[dict[str, Any]](), dict[str, Any]()
     with progress(fold=True) as shown, packed_weights():
-        for task in TASKS:
+        for task in split(tasks):
+            known(task, TASKS)
             played = partial(_play, reader, journal, task, shown)
             chosen[task] = _choose_alpha(partial(played, validation, seed + 1), tried)
             runs = _examine(partial(played, n, seed), chosen[task]["alpha"])
