@@ -165,6 +165,26 @@ def test_what_speculation_gains_and_loses_is_what_was_measured() -> None:
     assert all(row["alike"] == 1 for row in rows)  # the answers, with it and without
 
 
+def test_what_caches_kept_from_prompts_are_worth_is_what_was_measured() -> None:
+    rows = json.loads((DOCS / "benchmarks" / "repeat-trace.json").read_text())["rows"]
+    page = (DOCS / "findings.md").read_text(encoding="utf-8")
+    lines = re.findall(
+        r"^\| .*? \| ([.\d]+) \[([.\d]+), ([.\d]+)\] \| ([.\d]+) \| ([.\d]*) ?\| ?(\d*) ?\|$", page, re.MULTILINE
+    )
+    whole = {(row["system"], row["alpha"]): row for row in rows if row["of"] == 500}
+    shown = [("full", None), ("naive", None), ("cachecraft", 0.0), ("prophetkv", 0.0)]
+    shown += [(name, 0.6) for name in ("cachecraft", "drawn", "prophetkv")]
+    told = [whole[one] for one in shown]
+    assert len(lines) == len(told)
+    for (em, low, high, computed, behind, held), row in zip(lines, told, strict=True):
+        assert (float(em), float(low), float(high)) == tuple(
+            pytest.approx(row["em"][end], abs=0.00051) for end in ("mean", "low", "high")
+        )
+        assert float(computed) == pytest.approx(row["computed"], abs=0.0051)
+        assert float(behind or 0) == pytest.approx(row["harvest_flops"], abs=0.0051)
+        assert float(held or 0) == pytest.approx(row["bytes"] / 2**20, abs=0.51)
+
+
 def test_nothing_tells_anybody_to_install_somebody_elses_package() -> None:
     """`ragcache` on the public index is another project's; ours is `ragcache-kv`, or the checkout."""
     named = re.compile(r"pip install[^\n`]*['\" ]ragcache(?!-kv)\b|needs\([\"']ragcache")
