@@ -10,6 +10,7 @@ question; tasks that need other chunks and self-contained twins are pooled apart
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -54,12 +55,23 @@ def named(records: Sequence[Record], tuning: Tuning | None) -> Iterator[Record]:
 
 
 def pooled(records: Sequence[Record]) -> list[Record]:
-    """The answers of all tasks as one task's, for their intervals; twins, which need no other chunk, by themselves."""
-    return [
+    """The answers of all tasks as one task's, for their intervals; twins, which need no other chunk, by themselves.
+
+    A row that some questions were not asked by, since nobody knows titles there, is left out.
+    """
+    found = [
         replace(
             record, task="all twins" if record.task.endswith("-twin") else "all tasks", id=f"{record.task} {record.id}"
         )
         for record in records
+    ]
+    answered = defaultdict[tuple[str, str, float | None], set[str]](set)
+    for record in found:
+        answered[record.task, record.method, record.recompute].add(record.id)
+    return [
+        record
+        for record in found
+        if answered[record.task, record.method, record.recompute] == answered[record.task, "full", None]
     ]
 
 

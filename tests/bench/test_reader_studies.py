@@ -73,6 +73,11 @@ def test_twins_are_pooled_apart(studies: Any) -> None:
     assert len({one.id for one in found}) == 3
 
 
+def test_a_row_that_not_every_task_has_is_not_pooled(studies: Any) -> None:
+    answers = [_record("full"), replace(_record("full"), task="labels"), _record("full+title")]
+    assert {one.method for one in studies["tuned_rows"]["pooled"](answers)} == {"full"}
+
+
 def test_a_folder_without_a_record_is_refused(studies: Any, tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="no record of `ragcache finetune`"):
         studies["tuned_rows"]["known_tuning"](tmp_path)
