@@ -16,6 +16,7 @@ from transformers import AutoConfig
 from twin import twin_logits
 
 from ragcache.encode import Alone
+from ragcache.encode.fused import value_shift
 from ragcache.engine.engine import Engine
 from ragcache.errors import UnsupportedModel
 from ragcache.index.chunks import Chunk
@@ -180,6 +181,14 @@ def test_an_index_of_latents_knows_its_bytes(asked: Asked, reader: Reader) -> No
     assert form == [[1, LATENT + TURNING, 4, 1]] * 4
     assert bytes_of_form(form, CODECS["raw"], 60) == 60 * reader.bytes_per_token
     assert bytes_of_form(form, CODECS["k8v4"], 60) == bytes_of_form(form, CODECS["int8"], 60)
+
+
+def test_what_fusion_moves_is_asked_of_the_latents_and_not_of_what_turns(reader: Reader) -> None:
+    kv, buffer = reader.encode(IDS), reader.buffer(60)
+    reader.place(buffer, kv, 0, 37)
+    elsewhere = replace(kv, layers=buffer.read(0, 60), start=37)
+    assert value_shift(kv, elsewhere, reader.rotator.layouts).max() == 0
+    assert value_shift(kv, reader.encode(IDS[::-1]), reader.rotator.layouts).min() > 0
 
 
 # -- broken on purpose ----------------------------------------------------------------------------------------------
