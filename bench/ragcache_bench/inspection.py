@@ -274,10 +274,10 @@ class _Mean:
 
 
 def _deviation(layers: Sequence[Tensor], full: Sequence[Tensor], context: int) -> Deviation:
-    """Of (2, kv_heads, slots, head_dim) per layer, over the context's slots."""
+    """Of each layer's K and V, as `ChunkKV` has them, over the context's slots; of latents both are the same."""
     pairs = zip(layers, full, strict=True)
     both = torch.stack([moved(ours[:, :, :context], true[:, :, :context]).cpu() for ours, true in pairs])
-    return Deviation(both[:, 0], both[:, 1])  # from (layers, 2, slots)
+    return Deviation(both[:, 0], both[:, -1])  # from (layers, 2, slots)
 
 
 def texts(reader: Reader, prompt: Prompt) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from ragcache.encode import Alone
 from ragcache.method import Method
+from ragcache.model.buffer import stack_kv
 from ragcache.model.deviation import moved
 from ragcache.model.plan import ForwardPlan, Positions, Slots, layer_index
 from ragcache.model.prefill_context import PrefillContext
@@ -25,9 +26,9 @@ from ragcache_bench.tasks import Example
 
 
 def stock_kv(reader: Reader, prompt: Prompt) -> list[Tensor]:
-    """K and V of a prompt by stock full prefill, per layer (2, kv_heads, slots, head_dim)."""
+    """K and V of a prompt by stock full prefill, per layer as `ChunkKV` has them."""
     _, cache = reader.stock(prompt.token_ids)
-    return [torch.stack([layer.keys[0], layer.values[0]]) for layer in cache.layers]
+    return [stack_kv(layer.keys, layer.values) for layer in cache.layers]
 
 
 @runtime_checkable

@@ -44,6 +44,7 @@ GIVEN: Mapping[str, Mapping[str, Any]] = {
         "attn_config": {"rope_theta": 1e4, "kv_n_heads": 2, "clip_qkv": 8.0},
         "ffn_config": {"ffn_hidden_size": 96},
     },
+    "deepseek_v2": {"n_routed_experts": 8, "n_shared_experts": 1, "num_experts_per_tok": 2},
     "dots1": {"n_routed_experts": 8, "n_shared_experts": 1, "num_experts_per_tok": 2},
     "gemma4_assistant": {
         "text_config": {"model_type": "gemma4_text", "hidden_size_per_layer_input": 0, "vocab_size_per_layer_input": 0}
@@ -200,7 +201,8 @@ def _head(meta: Mapping[str, Any]) -> list[str]:
         "everything recomputed, and once with two",
         "reused chunks, against the stock model on KV that was put together by hand. What is refused is refused by",
         "name when it is loaded, and answers by full prefill with `--method full`. `ragcache doctor --model NAME` says",
-        "the same of a checkpoint.",
+        "the same of a checkpoint, and with `--config-only` before anything but its configuration is fetched.",
+        "[Quantised weights](hooks.md#quantised-weights) change nothing about it.",
     ]
 
 

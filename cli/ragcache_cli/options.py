@@ -10,8 +10,9 @@ Model = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Hub id or folder of the model, or smollm2-tuned, a small one to try out; without it the index's own, "
-        "else what RAGCACHE_MODEL names, else smollm2-tuned if it is installed, else the built-in test model.",
+        help="Hub id, folder or GGUF file of the model, or smollm2-tuned, a small one to try out; without it the "
+        "index's own, else what RAGCACHE_MODEL names, else smollm2-tuned if it is installed, else the built-in test "
+        "model.",
     ),
 ]
 Adapter = Annotated[

@@ -16,6 +16,7 @@ from ragcache.prompt import Segment
 if TYPE_CHECKING:
     from ragcache.model.buffer import ChunkKV
     from ragcache.model.reader import Reader
+    from ragcache.model.rope import RopeLayout
 
 By = Literal["similarity", "structure", "both"]
 VALUE_SHIFT = "value_shift"
@@ -90,8 +91,9 @@ class Fused(BaseEncoder):
     def encode(self, reader: Reader, todo: Sequence[tuple[Segment, LeftContext]]) -> list[ChunkKV]:
         """Fuse several chunks, each compared with its own base KV."""
         made = zip(super().encode(reader, todo), (left.own for _, left in todo), strict=True)
+        turning = reader.rotator.layouts
         return [
-            kv if own is None else replace(kv, extras={**kv.extras, VALUE_SHIFT: value_shift(own, kv)})
+            kv if own is None else replace(kv, extras={**kv.extras, VALUE_SHIFT: value_shift(own, kv, turning)})
             for kv, own in made
         ]
 
@@ -130,12 +132,17 @@ def _length(left: LeftContext) -> int:
     return sum(map(len, left.kvs))
 
 
-def value_shift(before: ChunkKV, after: ChunkKV) -> Tensor:
-    """How far each token's values moved between two KVs of one chunk, (tokens,) fp32; see `Fused`."""
+def value_shift(before: ChunkKV, after: ChunkKV, layouts: Sequence[RopeLayout]) -> Tensor:
+    """How far each token's values moved between two KVs of one chunk, (tokens,) fp32; see `Fused`.
+
+    Where keys and values stand side by side it is what does not turn that is compared: of MLA the latents.
+    """
     shifts = []
-    for old, new in zip(before.layers, after.layers, strict=True):  # (2, kv_heads, tokens, head_dim)
-        was = old[1].to(new.device, torch.float32)
+    for old, new, layout in zip(before.layers, after.layers, layouts, strict=True):
+        # (kv_heads, tokens, head_dim) each
+        was, now = (one[1] if len(one) == 2 else layout.without(one[0]) for one in (old, new))
+        was = was.to(now.device, torch.float32)
         size = was.square().sum((0, 2)).mean()
-        moved = (new[1].float() - was).square().sum((0, 2))  # (tokens,)
+        moved = (now.float() - was).square().sum((0, 2))  # (tokens,)
         shifts.append(moved / size.clamp_min(torch.finfo(torch.float32).tiny))
     return torch.stack(shifts).mean(0)

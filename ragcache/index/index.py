@@ -22,7 +22,7 @@ from ragcache.index.encoding_batches import batches, capacity
 from ragcache.index.encoding_context import STRUCTURAL, IndexEncodingContext, displaced, lacking_extras
 from ragcache.index.reconcile import reconcile
 from ragcache.index.second_sight import SecondSight
-from ragcache.index.settings import KV_FORM
+from ragcache.index.settings import KV_FORM, form_of
 from ragcache.index.stored_kv import StoredKV
 from ragcache.index.variants import fit_variant, rank_rows
 from ragcache.model.buffer import ChunkKV
@@ -491,7 +491,7 @@ class Index:
         """The row of a KV whose blob is stored; one for which there is no room is not entered."""
         key = self._kv.make_key(encoder.recipe, left.keys, kv.token_ids)
         if self.catalog.setting(KV_FORM) is None:
-            self.catalog.set_setting(KV_FORM, [(one.shape[1], one.shape[3], one.itemsize) for one in kv.layers])
+            self.catalog.set_setting(KV_FORM, form_of(kv.layers))
         return self._row(chunk, encoder, key, left, self._kv.write(key, kv, encoder.recipe, evict=evict))
 
     def _row(self, chunk: str, encoder: Encoder, key: str, left: LeftContext, size: int) -> EncodingRow:

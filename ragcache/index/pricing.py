@@ -10,7 +10,7 @@ import torch
 from ragcache.encode import Encoder, PromptEncoder
 from ragcache.index.estimate import estimate
 from ragcache.index.index import Index
-from ragcache.index.settings import bytes_of_form
+from ragcache.index.settings import bytes_of_form, form_of
 from ragcache.model.cost import gigabytes_per_1000_pages
 from ragcache.report import IngestPlan
 from ragcache.retrieve import Vectors
@@ -91,8 +91,7 @@ class Pricing:
     def _bytes_per_token(self, tokens: int) -> int:
         """Bytes that a token's KV takes as the index writes it, in a chunk of so many tokens."""
         layers = self.index.reader.encode(self.index.template.chunk("a", "").token_ids[:1]).layers
-        form = [(one.shape[1], one.shape[3], one.itemsize) for one in layers]
-        return round(bytes_of_form(form, self.index.codec, tokens) / tokens)
+        return round(bytes_of_form(form_of(layers), self.index.codec, tokens) / tokens)
 
     def _lacking(self, encoder: Encoder) -> Iterator[list[int]]:
         """Tokens of the chunks, document by document, that the index has without an encoding of theirs."""

@@ -1,7 +1,7 @@
 """What an index says of itself before its model is loaded."""
 
 import shutil
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -10,9 +10,10 @@ from ragcache.encode import PromptEncoder
 from ragcache.errors import EmptyIndex, IndexFormat, IndexMismatch, MissingEncoding, ingest
 from ragcache.index.reconcile import reconcile
 from ragcache.method import Method
+from ragcache.model.lazy import Tensor
 from ragcache.store import CODEC, CODECS, RAW, Catalog, Codec, LocalStore, find_codec
 
-KV_FORM = "kv_form"  # setting: of each layer its KV heads, the width of one, and bytes of a number in the model's dtype
+KV_FORM = "kv_form"  # setting: see `form_of`
 _OUTDATED = "outdated_by_recipe"  # setting: per encoding, chunks fused with others than now, and as of which edition
 
 
@@ -57,9 +58,14 @@ def _price_codecs(catalog: Catalog, nbytes: int) -> dict[str, int]:
     return {name: round(nbytes * bytes_of_form(form, codec, tokens) / own) for name, codec in CODECS.items()}
 
 
-def bytes_of_form(form: Sequence[tuple[int, int, int]], codec: Codec, tokens: int) -> int:
-    """Bytes that a KV of so many tokens takes, by each layer's heads, width of a head, and bytes of a number."""
-    return sum(codec.nbytes(heads, tokens, width, itemsize) for heads, width, itemsize in form)
+def form_of(layers: Iterable[Tensor]) -> list[tuple[int, ...]]:
+    """What decides a KV's bytes: each layer's KV heads, the width of one, bytes of a number; 1 if it has one side."""
+    return [(one.shape[1], one.shape[3], one.itemsize, *one.shape[: len(one) == 1]) for one in layers]
+
+
+def bytes_of_form(form: Iterable[Sequence[int]], codec: Codec, tokens: int) -> int:
+    """Bytes that a KV of so many tokens takes, by its form."""
+    return sum(codec.nbytes(heads, tokens, *rest) for heads, *rest in form)
 
 
 def _name_missing(path: Path, blobs: int, chunks: int) -> list[str]:

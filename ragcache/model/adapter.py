@@ -71,7 +71,10 @@ class Adapter:
             found = model.get_submodule(module)
         except AttributeError as error:
             raise self._misfit(name, f"the model has no module {module}") from error
-        if not isinstance(found, torch.nn.Linear) or found.weight.dtype not in _FLOATS:
+        plain = not hasattr(
+            getattr(found, "weight", None), "__tensor_flatten__"
+        )  # as torchao has them, of a float dtype
+        if not isinstance(found, torch.nn.Linear) or found.weight.dtype not in _FLOATS or not plain:
             kind = "quantised" if isinstance(found, torch.nn.Linear) else f"a {type(found).__name__}"
             raise UnusableAdapter(
                 f"cannot merge the adapter {str(self.config.folder)!r} into {name or 'the model'}: {module} is {kind}, "

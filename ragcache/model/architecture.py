@@ -77,6 +77,11 @@ def find_kv_owners(config: PreTrainedConfig) -> list[int]:
     return [*range(own), *shared]
 
 
+def caches_latents(config: PreTrainedConfig) -> bool:
+    """Whether what a model caches is latents (MLA), of which its layers make all heads' K and V in every forward."""
+    return bool(getattr(config.get_text_config(), "kv_lora_rank", None))
+
+
 def cache_argument(model: nn.Module, cache: Cache) -> dict[str, Cache]:
     """The cache as the keyword argument that a model's forward takes it by.
 

@@ -6,7 +6,7 @@ comes from the plan's slots. Where the key tensor carries no plan, the queries a
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +19,7 @@ from ragcache.model.plan import (
     Block,
     Chunked,
     ForwardPlan,
+    Part,
     Slots,
     StopForward,
     Window,
@@ -27,13 +28,14 @@ from ragcache.model.plan import (
     window_size,
 )
 
+if TYPE_CHECKING:
+    from ragcache.model.batching import BatchBuffer
+    from ragcache.model.buffer import KVBuffer
+
 NAME = "ragcache"
 EXPLICIT_ROWS = 64  # most rows per block of explicit probabilities
 EXPLICIT_LOGITS = 1 << 22  # of a block on a CPU, (heads, rows, keys) fp32: what an answer needs beside its KV
 _LEAST_ROWS = 16  # but no fewer rows: each block reads all keys and values
-
-#: Rows of the queries, the keys and values that they see, and their plan.
-_Part = tuple[slice, Tensor, Tensor, ForwardPlan]
 
 # Keyword arguments that say nothing about the arithmetic; any other one that carries a value changes the result.
 _HARMLESS = frozenset(
@@ -84,6 +86,7 @@ def attention(
     layer_windows: Sequence[Window] | None = None,
     softcap: float | None = None,
     s_aux: Tensor | None = None,
+    kv_buffer: "KVBuffer | BatchBuffer | None" = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
     """Sparse-query attention over slots, in the shape that transformers' `AttentionInterface` asks for.
@@ -98,10 +101,7 @@ def attention(
     scale = query.shape[3] ** -0.5 if scaling is None else scaling
     window = sliding_window if layer_windows is None else layer_windows[layer]  # see `ragcache.model.windows`
     form = _ORDINARY if softcap is None and s_aux is None else SoftmaxForm(softcap, s_aux)
-    parts: list[_Part] | None = getattr(key, "ragcache_parts", None)
-    if parts is None:
-        plan = getattr(key, "ragcache_plan", None) or _trailing(query.shape[2], key)
-        parts = [(slice(0, query.shape[2]), key, value, plan)]
+    parts = _parts(layer, query, key, value, kv_buffer)
     plan = parts[0][3]  # several requests' forwards are one only if they end at the same layer
     if layer == plan.last:
         raise StopForward
@@ -114,6 +114,19 @@ def attention(
         raise StopForward
     output = outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=2)
     return output.transpose(1, 2).contiguous(), None  # (1, rows, heads, head_dim)
+
+
+def _parts(
+    layer: int, query: Tensor, key: Tensor, value: Tensor, buffer: "KVBuffer | BatchBuffer | None"
+) -> list[Part]:
+    """Which rows see what, as the key tensor says; or the buffer, where the model has made K and V of latents."""
+    parts: list[Part] | None = getattr(key, "ragcache_parts", None)
+    if buffer is not None:
+        parts = buffer.parts(layer, key, value)
+    if parts is None:
+        plan = getattr(key, "ragcache_plan", None) or _trailing(query.shape[2], key)
+        parts = [(slice(None), key, value, plan)]
+    return parts
 
 
 def _refuse(mask: Tensor | None, kwargs: dict[str, Any]) -> None:
@@ -144,8 +157,11 @@ def attended(
 
 
 def _plain(query: Tensor, key: Tensor, value: Tensor, plan: ForwardPlan, scale: float, window: Window) -> Tensor:
-    """Attention that nobody looks into. Returns (1, heads, rows, head_dim)."""
-    rows, keys = query.shape[2], key.shape[2]
+    """Attention that nobody looks into. Returns (1, heads, rows, head_dim of the values)."""
+    rows, keys, width = query.shape[2], key.shape[2], value.shape[3]
+    if width != key.shape[3]:  # fast kernels take one width
+        query, key, value = (F.pad(one, (0, max(width, key.shape[3]) - one.shape[3])) for one in (query, key, value))
+        return _plain(query, key, value, plan, scale, window)[..., :width]
     if rows == keys == plan.end and rows > 1 and window is None:
         return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale, enable_gqa=True)
     if rows == 1 and (one := plan.blocks(window)[0]).mask is None:

@@ -17,7 +17,7 @@ from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin
 
 from ragcache.model.buffer import KVBuffer
-from ragcache.model.plan import ForwardPlan, Positions
+from ragcache.model.plan import ForwardPlan, Part, Positions
 
 _Answer = TypeVar("_Answer")
 _LOGITS = "logits"
@@ -73,20 +73,36 @@ class BatchBuffer(Cache):
     """The calls' buffers as one: what is written goes to each call's own, what is read is a list of parts.
 
     The parts, (rows, keys, values, plan) of each call, ride on the key tensor as a plan does.
+
+    Parameters
+    ----------
+    calls : sequence of ForwardRequest
+        Those that are run as one.
+    expanded : bool
+        Whether the model makes K and V anew of what is read: it is then given all that the buffers hold, end to end.
     """
 
-    def __init__(self, calls: Sequence[ForwardRequest]) -> None:
-        rows = rows_of(calls)
+    def __init__(self, calls: Sequence[ForwardRequest], *, expanded: bool = False) -> None:
+        self._calls, self._rows = calls, rows_of(calls)
         depth = len(calls[0].buffer.layers)
-        super().__init__(layers=[_BatchLayer(calls, rows, index) for index in range(depth)])
+        super().__init__(layers=[_BatchLayer(calls, self._rows, index, expanded) for index in range(depth)])
+
+    def parts(self, layer: int, key: Tensor, value: Tensor) -> list[Part]:
+        """Each call's own, of the keys and values that the model has made of what a layer held, end to end."""
+        ends = accumulate((call.buffer.layers[layer].length for call in self._calls), initial=0)
+        return [
+            (rows, key[:, :, start:stop], value[:, :, start:stop], call.plan)
+            for call, rows, (start, stop) in zip(self._calls, self._rows, pairwise(ends), strict=True)
+        ]
 
 
 class _BatchLayer(CacheLayerMixin):
     is_initialized = True
     is_sliding = False
 
-    def __init__(self, calls: Sequence[ForwardRequest], rows: Sequence[slice], index: int) -> None:
+    def __init__(self, calls: Sequence[ForwardRequest], rows: Sequence[slice], index: int, expanded: bool) -> None:
         super().__init__()
+        self._expanded = expanded
         self._calls = calls
         self._rows = rows
         self._index = index
@@ -99,6 +115,8 @@ class _BatchLayer(CacheLayerMixin):
         for call, rows in zip(self._calls, self._rows, strict=True):
             own = call.buffer.layers[self._index]
             parts.append((rows, *own.update(key_states[:, :, rows], value_states[:, :, rows]), call.plan))
+        if self._expanded:
+            return torch.cat([part[1] for part in parts], 2), torch.cat([part[2] for part in parts], 2)
         key_states.ragcache_parts = parts  # type: ignore[attr-defined]
         return key_states, value_states
 

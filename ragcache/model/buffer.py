@@ -2,7 +2,8 @@
 
 The buffer is a transformers Cache, so any decoder writes into it by itself. While `writing` is active its `update`
 scatters rows to their slots; without it, rows are appended. The plan travels on the key tensor that `update` returns,
-which is the very object that the attention function receives.
+which is the very object that the attention function receives; unless the model makes K and V of it anew, as it does of
+latents, whose attention asks the buffer.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +17,7 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 
 from ragcache.errors import UnsupportedModel
 from ragcache.model.encoded import EncodedLayers, nbytes_of
-from ragcache.model.plan import ForwardPlan, Slots
+from ragcache.model.plan import ForwardPlan, Part, Slots
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +27,9 @@ class ChunkKV:
     Attributes
     ----------
     layers : sequence of Tensor
-        Per layer (2, kv_heads, tokens, head_dim), K first; K carries the rotation of the positions it was made at.
+        Per layer (2, kv_heads, tokens, head_dim), K first; K carries the rotation of the positions it was made at. Or
+        (1, kv_heads, tokens, width), where the two that a model caches are of different widths, side by side: latents
+        (MLA), and the part of the keys that turns.
     start : int
         RoPE position of the first token when it was made.
     token_ids : tuple of int
@@ -63,6 +66,11 @@ class ChunkKV:
         return nbytes_of(self.layers) + sum(extra.nbytes for extra in self.extras.values())
 
 
+def stack_kv(key: Tensor, value: Tensor) -> Tensor:
+    """A layer as `ChunkKV` has it, of what a model caches, (1, kv_heads, tokens, head_dim) each."""
+    return torch.cat([key, value], 0 if key.shape[3] == value.shape[3] else 3)
+
+
 @dataclass
 class _Common:
     """What a buffer's layers share. They don't know the buffer: in a ring, its memory would wait for the collector."""
@@ -82,10 +90,10 @@ class _Layer(CacheLayerMixin):
         self.length = 0
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        self.reserve(key_states, self._common.capacity)
+        self.reserve(stack_kv(key_states, value_states), self._common.capacity)
 
     def reserve(self, like: Tensor, end: int) -> None:
-        """Make room for slots up to `end`, keeping what is there; `like` is (…, kv_heads, tokens, head_dim)."""
+        """Make room for slots up to `end`, keeping what is there; `like` is (sides, kv_heads, tokens, width)."""
         if not self.is_initialized:
             self._hold(like, max(end, self._common.capacity))
             self.is_initialized = True
@@ -95,31 +103,34 @@ class _Layer(CacheLayerMixin):
             self.both[..., : self.length, :] = before[..., : self.length, :]
 
     def _hold(self, like: Tensor, capacity: int) -> None:
-        self.both = like.new_empty(2, 1, like.shape[-3], capacity, like.shape[-1])  # K, V
-        self.keys, self.values = self.both[0], self.both[1]  # views
+        self.both = like.new_empty(len(like), 1, like.shape[1], capacity, like.shape[3])  # K, V; or both as one
+        self.keys, self.values = self.both[0], self.both[-1]  # views
         self._common.capacity = max(self._common.capacity, capacity)
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         plan = self._common.plan
-        if key_states.shape != value_states.shape:
+        if key_states.shape[1] != value_states.shape[1]:
             raise UnsupportedModel(
                 f"layer {self._index}: its keys have {key_states.shape[-1]} dimensions in {key_states.shape[1]} heads, "
                 f"its values {value_states.shape[-1]} in {value_states.shape[1]}, which cannot be stored together"
             )
+        width, joined = key_states.shape[3], key_states.shape[3] != value_states.shape[3]
+        new = [torch.cat([key_states, value_states], 3)] if joined else [key_states, value_states]
         if plan is not None and plan.on_update is not None:
-            plan.on_update(self._index, key_states[0], value_states[0])
+            plan.on_update(self._index, new[0][0], new[-1][0])
         end = self.length + key_states.shape[2] if plan is None else max(self.length, plan.end)
-        self.reserve(key_states, end)
-        if plan is None:
-            self.keys[:, :, self.length : end] = key_states
-            self.values[:, :, self.length : end] = value_states
-        else:
-            self.keys.index_copy_(2, plan.slots, key_states)
-            self.values.index_copy_(2, plan.slots, value_states)
+        self.reserve(stack_kv(key_states[:, :, :0], value_states[:, :, :0]), end)
+        for held, states in zip(self.both, new, strict=True):  # (1, kv_heads, capacity, width) each
+            if plan is None:
+                held[:, :, self.length : end] = states
+            else:
+                held.index_copy_(2, plan.slots, states)
         self.length = end
-        keys = self.keys[:, :, :end]
+        keys, values = self.keys[:, :, :end], self.values[:, :, :end]
+        if joined:
+            keys, values = keys[..., :width], values[..., width:]
         keys.ragcache_plan = plan  # type: ignore[attr-defined]
-        return keys, self.values[:, :, :end]
+        return keys, values
 
     def get_seq_length(self) -> int:
         return self.length
@@ -166,6 +177,10 @@ class KVBuffer(Cache):
         finally:
             self._common.plan = None
 
+    def parts(self, layer: int, key: Tensor, value: Tensor) -> list[Part] | None:
+        """What rows see, where the model has made a layer's K and V anew of what is held; none while nothing writes."""
+        return [(slice(None), key, value, self.plan)] if self.plan else None
+
     def place(self, slot: int, layers: Sequence[Tensor]) -> None:
         """Copy K and V, as they are, to the slots from `slot` on.
 
@@ -174,7 +189,7 @@ class KVBuffer(Cache):
         slot : int
             First slot.
         layers : sequence of Tensor
-            Per layer (2, kv_heads, tokens, head_dim), K first, on the model's device.
+            As `ChunkKV.layers`, on the model's device.
         """
         for layer, part in zip(self._slotted(), layers, strict=True):
             end = slot + part.shape[2]
@@ -205,7 +220,10 @@ class KVBuffer(Cache):
         return other
 
     def keys(self, start: int, end: int) -> list[Tensor]:
-        """Every layer's keys in slots `start` to `end`, to be changed in place: (kv_heads, end - start, head_dim)."""
+        """Every layer's keys in slots `start` to `end`, to be changed in place: (kv_heads, end - start, head_dim).
+
+        Where keys and values stand side by side, both of them; so it is with `keys_at` and `write`.
+        """
         return [layer.keys[0, :, start:end] for layer in self._slotted()]
 
     def keys_at(self, layer: int, slots: Slots) -> Tensor:

@@ -18,14 +18,14 @@ def check_config(model: Any) -> None:
     Raises
     ------
     UnsupportedModel
-        For encoder-decoders, latent attention (MLA), recurrent layers, several streams of
-        hidden states, and bidirectional attention.
+        For encoder-decoders, attention behind an indexer, recurrent layers, several streams of hidden states, and
+        bidirectional attention.
     """
     config = model.config.get_text_config()
     if getattr(model.config, "is_encoder_decoder", False):
         _refuse("it is an encoder-decoder; ragcache serves decoders")
-    if getattr(config, "kv_lora_rank", None):
-        _refuse("it uses latent attention (MLA), whose cache is not per-head keys and values")
+    if getattr(config, "index_topk", None):
+        _refuse("an indexer chooses what its attention sees (DSA), whose own keys would have to be kept beside K and V")
     kinds = set(getattr(config, "layer_types", None) or ()) - _PLAIN_LAYERS
     if kinds:
         _refuse(f"it has {', '.join(sorted(kinds))} layers, whose state is not a KV of the chunk's own tokens")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 from typing import TYPE_CHECKING
 
 from ragcache.model.lazy import Tensor, torch
@@ -28,6 +29,8 @@ def kv_bytes_per_token(config: PreTrainedConfig, dtype: torch.dtype | None = Non
     """
     own = config.get_text_config()
     kind = dtype or getattr(own, "dtype", None) or torch.bfloat16
+    if latent := getattr(own, "kv_lora_rank", None):  # MLA: one latent for all heads, and the part of K that turns
+        return int(own.num_hidden_layers * (latent + own.qk_rope_head_dim) * kind.itemsize)
     layers = own.num_hidden_layers - (getattr(own, "num_kv_shared_layers", 0) or 0)  # the others read theirs (Gemma 4)
     each = list(getattr(own, "per_layer_config", None) or [own] * layers)[:layers]  # heads may differ by layer
     return sum(2 * _kv_heads(one) * head_dim(one) for one in each) * kind.itemsize
@@ -52,13 +55,15 @@ class ModelDims:
     """The sizes that decide a decoder's FLOPs.
 
     A forward of n rows costs 2 x `linear` x n in each layer's matrices and 4 x `attention` per visible key and row in
-    its attention (two products of heads x head_dim, a multiply and an add each).
+    its attention (two products of heads x head_dim, a multiply and an add each). Where latents are cached (MLA), every
+    forward makes K and V anew of those in front of it too, which costs 2 x `expansion` each.
     """
 
     layers: int
     linear: int
     attention: int
     lm_head: int
+    expansion: int = 0
 
     @classmethod
     def of(cls, model: PreTrainedModel) -> ModelDims:
@@ -70,17 +75,29 @@ class ModelDims:
         from ragcache.model.architecture import find_decoder
 
         inside = find_decoder(model).parameters()
-        matrices = sum(p.numel() for p in inside if p.ndim >= 2 and id(p) not in outside)
+        matrices = sum(_numbers(p) for p in inside if p.ndim >= 2 and id(p) not in outside)
         configs = getattr(config, "per_layer_config", None) or [config]  # where layers differ, their mean
         width = sum(one.num_attention_heads * head_dim(one) for one in configs) // len(configs)
-        layers = int(config.num_hidden_layers)
-        return cls(layers, matrices // layers, width, config.vocab_size * config.hidden_size)
+        layers, expansion = int(config.num_hidden_layers), 0
+        if latent := getattr(config, "kv_lora_rank", None):
+            key, value, heads = config.qk_nope_head_dim, config.v_head_dim, config.num_attention_heads
+            width = heads * (key + config.qk_rope_head_dim + value) // 2
+            expansion = latent * heads * (key + value)
+        return cls(layers, matrices // layers, width, config.vocab_size * config.hidden_size, expansion)
 
     def forward(self, slots: Tensor, layers: int, *, logits: bool) -> float:
         """FLOPs of rows at `slots`, each seeing every slot up to its own, through `layers` layers."""
         visible = float(slots.double().sum()) + slots.numel()
         per_layer = 2.0 * self.linear * slots.numel() + 4.0 * self.attention * visible
+        if self.expansion and slots.numel():
+            per_layer += 2.0 * self.expansion * (int(slots[-1]) + 1 - slots.numel())
         return layers * per_layer + (2.0 * self.lm_head if logits else 0.0)
+
+
+def _numbers(parameter: Tensor) -> int:
+    """How many a parameter stands for: bitsandbytes packs two into a byte."""
+    packed = getattr(parameter, "quant_state", None)
+    return parameter.numel() if packed is None else prod(packed.shape)
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -59,9 +59,20 @@ def weights_in_memory(model: torch.nn.Module) -> str:
     """xxh3-128 over every parameter and buffer of a model that no file stands for."""
     digest = xxhash.xxh3_128()
     for name, tensor in sorted(model.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy())
+        for part, plain in _plain_parts(name, tensor.detach()):
+            digest.update(part.encode())
+            digest.update(plain.cpu().contiguous().view(-1).view(torch.uint8).numpy())
     return digest.hexdigest()
+
+
+def _plain_parts(name: str, tensor: Any) -> Iterator[tuple[str, Any]]:
+    """A tensor by its name; of one that is quantised (torchao) its integers and scales."""
+    if not hasattr(tensor, "__tensor_flatten__"):
+        yield name, tensor
+        return
+    names, settings = tensor.__tensor_flatten__()
+    for part in names:
+        yield from _plain_parts(f"{name}.{part}:{type(tensor).__name__}{settings}", getattr(tensor, part))
 
 
 def digest_tokenizer(tokenizer: Any) -> str:

@@ -38,6 +38,8 @@ class Chunked:
     size: int
 
 
+#: Rows of the queries, the keys and values that they see, and their plan.
+Part = tuple[slice, Tensor, Tensor, "ForwardPlan"]
 #: How far back a row sees: so many slots, its own included, or to the beginning of its block; None for all the way.
 Window = int | Chunked | None
 

@@ -14,7 +14,7 @@ from transformers.cache_utils import Cache
 from ragcache.errors import UnsupportedModel
 from ragcache.model import attention, compatibility, rope, windows
 from ragcache.model.adapter import Adapter, load_adapter
-from ragcache.model.architecture import AttentionSwitch, cache_argument, find_kv_owners, find_layers
+from ragcache.model.architecture import AttentionSwitch, cache_argument, caches_latents, find_kv_owners, find_layers
 from ragcache.model.batching import BatchBuffer, BatchScheduler, ForwardRequest, rows_with_logits, split_logits
 from ragcache.model.behaviour import check_behaviour, compare_whole
 from ragcache.model.buffer import ChunkKV, KVBuffer
@@ -29,7 +29,7 @@ from ragcache.model.plan import HIDDEN, ForwardPlan, Positions, Slots, StopForwa
 from ragcache.model.pretrained import load_pretrained
 from ragcache.model.rope import KeyRotator, RopeLayout
 from ragcache.model.tuning import Tuning, read_tuning
-from ragcache.model.weight_files import weights_of_files
+from ragcache.model.weight_files import weights_of_checkpoint
 
 _Answer = TypeVar("_Answer")
 _ROTATED = 4096  # slots whose keys turn together: bounds their fp32 copies
@@ -94,6 +94,7 @@ class Reader:
         self._given: dict[str, Any] = {"use_cache": True}
         self._owners = find_kv_owners(model.config.get_text_config())
         self.layers, self.kv_layers = len(self._owners), len(set(self._owners))
+        self._expanded = caches_latents(model.config)  # our attention is given other keys than the buffer gave
         self.limit = compatibility.length_limit(model)
         self._probe_tokens = compatibility.probe_tokens(model, tokenizer)
         self.rotator = self._admit()
@@ -113,7 +114,7 @@ class Reader:
         Parameters
         ----------
         name : str
-            Hub id, or a folder with config, safetensors and tokenizer.
+            Hub id, a folder with config, safetensors and tokenizer, or a GGUF file.
         dtype : str
             "auto" for the checkpoint's own, or a torch dtype's name.
         device : str, optional
@@ -137,11 +138,10 @@ class Reader:
         """
         added = load_adapter(adapter) if adapter is not None else None
         model, tokenizer = load_pretrained(name, dtype=dtype, device=device, revision=revision, adapter=added)
-        folder = Path(name)  # whose files decide, even where it lies in a hub's cache: they may have been exchanged
-        weights = weights_of_files(folder) if folder.is_dir() else getattr(model.config, "_commit_hash", None)
+        weights = weights_of_checkpoint(name) or getattr(model.config, "_commit_hash", None)
         reader = cls(model, tokenizer, name=name, weights=_with_adapter(weights, added))
         reader.adapter = str(Path(adapter).absolute()) if adapter is not None else ""
-        reader.take_up_tuning(folder if adapter is None else adapter)
+        reader.take_up_tuning(name if adapter is None else adapter)
         return reader
 
     def take_up_tuning(self, folder: str | Path) -> None:
@@ -299,7 +299,8 @@ class Reader:
     def _forward_batch(self, calls: Sequence[ForwardRequest]) -> list[Tensor | None]:
         """Calls of one kind as one forward."""
         ids = [token for call in calls for token in call.token_ids]
-        inputs = self._inputs(ids, Positions(torch.cat([call.positions for call in calls])), BatchBuffer(calls))
+        positions = Positions(torch.cat([call.positions for call in calls]))
+        inputs = self._inputs(ids, positions, BatchBuffer(calls, expanded=self._expanded))
         with self._running(len(ids)), ExitStack() as stack:
             for call in calls:
                 stack.enter_context(call.buffer.writing(call.plan))
@@ -416,7 +417,7 @@ class Reader:
         return torch.tensor(numbers, device=self.device)
 
     def _inputs(self, token_ids: Sequence[int], positions: Positions, buffer: Cache) -> dict[str, Any]:
-        given = cache_argument(self.model, buffer) | self._given
+        given = cache_argument(self.model, buffer) | self._given | ({"kv_buffer": buffer} if self._expanded else {})
         return {**self._tokens(token_ids), "position_ids": positions[None], **given}
 
     def _tokens(self, token_ids: Sequence[int]) -> dict[str, Tensor]:
@@ -462,7 +463,7 @@ class Reader:
         return rotator
 
     def _check_behaviour(self) -> None:
-        check_behaviour(self, lambda copy: _ReducedReader(copy, self.tokenizer))
+        check_behaviour(self, lambda copy: ReducedReader(copy, self.tokenizer))
 
     def _probe(self) -> list[RopeLayout]:
         frequencies = compatibility.rotary_frequencies(self.model)
@@ -481,10 +482,10 @@ class Reader:
         self.forward(self._probe_tokens, Positions(slots + position), buffer, plan)
         if missing := sorted(set(range(self.layers)) - seen):
             raise UnsupportedModel(f"layers {missing} do not run attention through transformers' attention interface")
-        return [(layer[0], layer[1]) for layer in buffer.read(0, 2)]
+        return [(layer[0], layer[1:]) for layer in buffer.read(0, 2)]
 
 
-class _ReducedReader(Reader):
+class ReducedReader(Reader):
     """A reduced copy's, which stands for a model: it asks no further copy, and its refusal is the model's."""
 
     def _admit(self) -> KeyRotator:

@@ -26,8 +26,8 @@ _MOST = {
     "intermediate_size": 96, "intermediate_size_mlp": 96, "ffn_dim": 96, "n_inner": 96, "ffn_hidden_size": 96,
     "d_ff": 96, "encoder_ffn_dim": 96, "decoder_ffn_dim": 96, "moe_intermediate_size": 32,
     "shared_expert_intermediate_size": 32, "expert_ffn_hidden_size": 32, "moe_shared_expert_intermediate_size": 32,
-    "shared_intermediate_size": 32, "head_dim": 16, "v_head_dim": 16, "global_head_dim": 32, "swa_head_dim": 16,
-    "swa_v_head_dim": 16, "vocab_size": 512, "vocab_size_per_layer_input": 512, "hidden_size_per_layer_input": 16,
+    "shared_intermediate_size": 32, "head_dim": 16, "v_head_dim": 8, "global_head_dim": 32, "swa_head_dim": 16,
+    "swa_v_head_dim": 8, "vocab_size": 512, "vocab_size_per_layer_input": 512, "hidden_size_per_layer_input": 16,
     "num_experts": 8, "n_routed_experts": 8, "num_local_experts": 8, "moe_num_experts": 8, "num_experts_per_tok": 2,
     "moe_topk": 2, "moe_k": 2, "top_k": 2, "num_experts_per_token": 2, "top_k_experts": 2, "n_shared_experts": 1,
     "num_shared_experts": 1, "moe_num_shared_experts": 1, "zero_expert_num": 2, "n_group": 2, "topk_group": 1,
@@ -191,6 +191,8 @@ def _reduce_widths(entries: dict[str, Any]) -> None:
                     for one, size in part.items()
                     if one in _MOST and type(size) is int
                 }
+    if whole.get("qk_rope_head_dim") is not None and whole.get("head_dim") == whole["qk_rope_head_dim"]:
+        entries["head_dim"] = entries["qk_rope_head_dim"]  # of MLA, the part that turns
 
 
 def _reduce_heads(entries: dict[str, Any]) -> None:

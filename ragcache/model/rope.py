@@ -42,6 +42,10 @@ class RopeLayout:
         angles = distances.double()[:, None] * torch.tensor(self.inv_freq, dtype=torch.float64)  # (distances, pairs)
         return angles.cos().float()[token], angles.sin().float()[token]
 
+    def without(self, rows: Tensor) -> Tensor:
+        """The dimensions of rows, (…, width), that do not turn."""
+        return torch.cat([rows[..., : self.offset], rows[..., self.offset + 2 * len(self.inv_freq) :]], -1)
+
     def turn(self, keys: Tensor, cos: Tensor, sin: Tensor) -> None:
         """Rotate keys, (kv_heads, tokens, head_dim), in place by what `waves` gave."""
         first, second = self._pairs()
@@ -98,8 +102,8 @@ def probe(
     Parameters
     ----------
     record : callable
-        `record(position)` forwards the same two tokens at `position` and `position + 1` and returns K and V per layer,
-        (kv_heads, 2, head_dim) each.
+        `record(position)` forwards the same two tokens at `position` and `position + 1` and returns per layer what may
+        turn, (kv_heads, 2, width), and what may not: K and V; of what stands side by side all, and nothing.
     frequencies : sequence of Tensor
         The inverse frequencies that the model's rotary modules hold.
     limit : int

@@ -4,13 +4,27 @@ import hashlib
 import json
 import os
 import re
+from glob import escape
 from pathlib import Path
 
 import xxhash
 
+from ragcache.model.checkpoint import gguf_file
+
 _BLOCK = 4096  # bytes
+_BLOCKS = 1024  # of a file that says nothing of its tensors
 _HEADER_LIMIT = 100_000_000  # bytes: the format's own
 _SHA256 = re.compile("[0-9a-f]{64}")
+
+
+def weights_of_checkpoint(name: str) -> str | None:
+    """Digest of the weights in a folder, or in a GGUF file; None where a name is neither's path.
+
+    The files decide even where the folder lies in a hub's cache: they may have been exchanged.
+    """
+    if file := gguf_file(name):
+        return weights_of_files(file.parent, escape(file.name))
+    return weights_of_files(Path(name)) if Path(name).is_dir() else None
 
 
 def weights_of_files(folder: Path, pattern: str = "*.safetensors") -> str:
@@ -57,10 +71,16 @@ def _status(file: Path) -> tuple[int, ...]:
 def _sample(file: Path) -> str:
     """xxh3-128 over the header of a safetensors file and the middle block of every tensor.
 
-    It costs a read per tensor, of pages that loading the model reads anyway.
+    It costs a read per tensor, of pages that loading the model reads anyway. Of another file it is blocks of all parts.
     """
     digest = xxhash.xxh3_128()
     with file.open("rb") as stream:
+        if file.suffix != ".safetensors":
+            size = file.stat().st_size
+            for start in range(0, size, max(_BLOCK, size // _BLOCKS)):
+                stream.seek(start)
+                digest.update(stream.read(_BLOCK))
+            return digest.hexdigest()
         header = stream.read(min(_HEADER_LIMIT, int.from_bytes(stream.read(8), "little")))
         digest.update(header)
         first = stream.tell()

@@ -57,9 +57,9 @@ class Blob:
     start : int
         Position of the first token when the KV was made.
     layers : sequence of Tensor
-        Per layer (2, kv_heads, tokens, head_dim): keys as the model cached them (rotated from `start`),
-        then values. bf16, fp16 or fp32; heads, dims and dtypes may differ between layers. `EncodedLayers` where
-        they were read in a form that takes fewer bytes.
+        Per layer (2, kv_heads, tokens, head_dim): keys as the model cached them (rotated from `start`), then values; or
+        (1, kv_heads, tokens, width), both side by side. bf16, fp16 or fp32; heads, dims and dtypes may differ between
+        layers. `EncodedLayers` where they were read in a form that takes fewer bytes.
     extras : mapping of str to Tensor
         What an encoder stores beside K and V.
     about : mapping of str to str
@@ -86,9 +86,9 @@ class Blob:
                 f"not {tokens} tokens, {len(self.layers)} layers and start {self.start}."
             )
         for number, (shape, dtype) in enumerate(_forms(self.layers)):
-            if len(shape) != 4 or shape[0] != 2 or shape[2] != tokens or str(dtype) not in _FLOATS:
+            if len(shape) != 4 or shape[0] not in (1, 2) or shape[2] != tokens or str(dtype) not in _FLOATS:
                 raise InvalidArgument(
-                    f"layer {number} must be (2, kv_heads, {tokens}, head_dim) in bf16, fp16 or fp32, "
+                    f"layer {number} must be (1 or 2, kv_heads, {tokens}, head_dim) in bf16, fp16 or fp32, "
                     f"not {shape} in {dtype}."
                 )
 

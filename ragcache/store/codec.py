@@ -29,6 +29,8 @@ class Codec(ABC):
     def encode(self, layer: Tensor) -> dict[str, Tensor]:
         """Write (2, kv_heads, tokens, head_dim) down as tensors, by name, in file order.
 
+        What stands side by side, (1, kv_heads, tokens, width), is written as keys are.
+
         Raises
         ------
         InvalidArgument
@@ -37,18 +39,18 @@ class Codec(ABC):
 
     @abstractmethod
     def decode_into(self, parts: Mapping[str, Tensor], target: Tensor) -> None:
-        """Restore a layer where it is wanted: (2, kv_heads, tokens, head_dim), whatever its dtype."""
+        """Restore a layer where it is wanted: of its own shape, whatever the dtype."""
 
     @abstractmethod
     def shape(self, parts: Mapping[str, Tensor]) -> tuple[int, ...]:
         """The shape of the layer that was written; ValueError or KeyError if the parts do not belong together."""
 
     @abstractmethod
-    def nbytes(self, heads: int, tokens: int, width: int, itemsize: int) -> int:
+    def nbytes(self, heads: int, tokens: int, width: int, itemsize: int, sides: int = 2) -> int:
         """Bytes that a layer of this shape takes, its numbers being of `itemsize` bytes before."""
 
     def decode(self, parts: Mapping[str, Tensor], dtype: "torch.dtype") -> Tensor:
-        """Restore (2, kv_heads, tokens, head_dim) in `dtype`."""
+        """Restore a layer in `dtype`."""
         decoded = torch.empty(self.shape(parts), dtype=dtype)
         self.decode_into(parts, decoded)
         return decoded
@@ -76,9 +78,9 @@ class Raw(Codec):
         """The layer's own."""
         return tuple(parts["kv"].shape)
 
-    def nbytes(self, heads: int, tokens: int, width: int, itemsize: int) -> int:
+    def nbytes(self, heads: int, tokens: int, width: int, itemsize: int, sides: int = 2) -> int:
         """As much as in memory."""
-        return 2 * heads * tokens * width * itemsize
+        return sides * heads * tokens * width * itemsize
 
 
 class BFloat16(Raw):
@@ -95,9 +97,9 @@ class BFloat16(Raw):
         """Widen the layer."""
         return parts["kv"].to(dtype)
 
-    def nbytes(self, heads: int, tokens: int, width: int, itemsize: int) -> int:
+    def nbytes(self, heads: int, tokens: int, width: int, itemsize: int, sides: int = 2) -> int:
         """Two bytes a number."""
-        return super().nbytes(heads, tokens, width, 2)
+        return super().nbytes(heads, tokens, width, 2, sides)
 
 
 class Int8(Codec):
@@ -117,25 +119,29 @@ class Int8(Codec):
     def encode(self, layer: Tensor) -> dict[str, Tensor]:
         """Quantise a layer."""
         exact = layer.float()  # (2, heads, tokens, dim)
-        key_scale = _scale(exact[0], 1, self.name)  # (heads, 1, dim)
-        value_scale = _scale(exact[1], 2, self.name)  # (heads, tokens, 1)
-        quantised = torch.stack([_quantise(exact[0], key_scale), _quantise(exact[1], value_scale)])
-        return {"key_scale": key_scale, "value_scale": value_scale, "q": quantised}
+        scales = {"key_scale": _scale(exact[0], 1, self.name)}  # (heads, 1, dim)
+        if len(exact) == 2:
+            scales["value_scale"] = _scale(exact[1], 2, self.name)  # (heads, tokens, 1)
+        sides = zip(exact, scales.values(), strict=True)
+        return scales | {"q": torch.stack([_quantise(side, scale) for side, scale in sides])}
 
     def decode_into(self, parts: Mapping[str, Tensor], target: Tensor) -> None:
         """Restore a layer, each number within half a step of its scale."""
         torch.mul(parts["q"][0], parts["key_scale"].float(), out=target[0])
-        torch.mul(parts["q"][1], parts["value_scale"].float(), out=target[1])
+        if len(target) == 2:
+            torch.mul(parts["q"][1], parts["value_scale"].float(), out=target[1])
 
     def shape(self, parts: Mapping[str, Tensor]) -> tuple[int, ...]:
         """That of the integers."""
+        sides = len(parts) - 1
         _, heads, tokens, width = parts["q"].shape
-        _check(parts, q=(2, heads, tokens, width), key_scale=(heads, 1, width), value_scale=(heads, tokens, 1))
-        return 2, heads, tokens, width
+        values = {"value_scale": (heads, tokens, 1)} if sides == 2 else {}
+        _check(parts, q=(sides, heads, tokens, width), key_scale=(heads, 1, width), **values)
+        return sides, heads, tokens, width
 
-    def nbytes(self, heads: int, tokens: int, width: int, itemsize: int) -> int:
+    def nbytes(self, heads: int, tokens: int, width: int, itemsize: int, sides: int = 2) -> int:
         """A byte a number, and the scales."""
-        return 2 * heads * tokens * width + 2 * heads * (tokens + width)
+        return sides * heads * tokens * width + 2 * heads * (width + (tokens if sides == 2 else 0))
 
 
 class Int8Int4(Codec):
@@ -149,6 +155,8 @@ class Int8Int4(Codec):
 
     def encode(self, layer: Tensor) -> dict[str, Tensor]:
         """Quantise a layer."""
+        if len(layer) == 1:
+            return INT8.encode(layer)
         keys, values = layer.float()  # (heads, tokens, dim) each
         key_scale = _scale(keys, 1, self.name)  # (heads, 1, dim)
         groups = _grouped(values)  # (heads, tokens, groups, dim of a group)
@@ -167,6 +175,9 @@ class Int8Int4(Codec):
 
     def decode_into(self, parts: Mapping[str, Tensor], target: Tensor) -> None:
         """Restore a layer, each key within half a step of its channel and each value of its group."""
+        if "q" in parts:
+            INT8.decode_into(parts, target)
+            return
         torch.mul(parts["k"], parts["key_scale"].float(), out=target[0])
         steps = _grouped(torch.cat([parts["v"] & 15, parts["v"] >> 4], dim=-1))
         step, least = parts["value_scale"].float().unsqueeze(-1)  # (heads, tokens, groups, 1) each
@@ -174,6 +185,8 @@ class Int8Int4(Codec):
 
     def shape(self, parts: Mapping[str, Tensor]) -> tuple[int, ...]:
         """That of the keys, and of as many values."""
+        if "q" in parts:
+            return INT8.shape(parts)
         heads, tokens, width = parts["k"].shape
         groups = width // _group(width)
         _check(
@@ -185,8 +198,10 @@ class Int8Int4(Codec):
         )
         return 2, heads, tokens, width
 
-    def nbytes(self, heads: int, tokens: int, width: int, itemsize: int) -> int:
+    def nbytes(self, heads: int, tokens: int, width: int, itemsize: int, sides: int = 2) -> int:
         """A byte a key, half a byte a value, and the scales."""
+        if sides == 1:
+            return INT8.nbytes(heads, tokens, width, itemsize, sides)
         groups = width // _group(width)
         return heads * tokens * (width + width // 2 + 4 * groups) + 2 * heads * width
 
@@ -241,5 +256,6 @@ def _check(parts: Mapping[str, Tensor], **shapes: tuple[int, ...]) -> None:
             raise ValueError(f"{name} is {tuple(parts[name].shape)} and not {shape}")
 
 
-CODECS: dict[str, Codec] = {codec.name: codec for codec in (Raw(), BFloat16(), Int8(), Int8Int4())}
+INT8 = Int8()
+CODECS: dict[str, Codec] = {codec.name: codec for codec in (Raw(), BFloat16(), INT8, Int8Int4())}
 """The codecs that a file's header may name."""

@@ -9,6 +9,7 @@ import torch
 from conftest import byte_tokenizer, tiny_model, tiny_reader
 from ragcache_bench import doctor
 from ragcache_bench.commands import doctor as commands
+from transformers import AutoConfig
 from typer.testing import Result
 
 from ragcache.engine.engine import Engine
@@ -175,3 +176,62 @@ def test_a_refused_model_ends_with_exit_code_2_and_the_reason(run: Run, tmp_path
 
 def test_a_model_that_is_not_there_ends_with_exit_code_2(run: Run, tmp_path: Path) -> None:
     assert run("doctor", "--model", tmp_path / "none").exit_code == 2
+
+
+# -- by a configuration alone ----------------------------------------------------------------------------------------
+def test_a_configuration_alone_says_whether_a_model_works_and_what_it_costs(run: Run, tmp_path: Path) -> None:
+    AutoConfig.for_model("deepseek_v3", dtype="bfloat16").save_pretrained(tmp_path)  # no weights, and no tokenizer
+    done = run("doctor", "--model", tmp_path, "--config-only", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        "model": str(tmp_path),
+        "architecture": "DeepseekV3ForCausalLM",
+        "dtype": "bfloat16",
+        "quantization": "",
+        "limit": 4096,
+        "bytes_per_token": 70272,
+        "gigabytes_per_1000_pages": 35.136,
+    }
+
+
+def test_a_configuration_names_what_its_quantised_weights_need(run: Run, tmp_path: Path) -> None:
+    config = AutoConfig.for_model("qwen3")
+    config.quantization_config = {"quant_method": "gptq", "bits": 4}
+    config.save_pretrained(tmp_path)
+    shown = run("doctor", "--model", tmp_path, "--config-only").stdout
+    assert "quantised by gptq: `pip install optimum gptqmodel accelerate`" in " ".join(shown.split())
+    assert "works: a reduced copy of it" in " ".join(shown.split())
+
+
+@pytest.mark.parametrize(("kind", "reason"), [("gpt2", "learned positions"), ("deepseek_v32", "an indexer chooses")])
+def test_a_configuration_alone_is_refused_for_the_same_reason(run: Run, tmp_path: Path, kind: str, reason: str) -> None:
+    AutoConfig.for_model(kind).save_pretrained(tmp_path)
+    refused = run("doctor", "--model", tmp_path, "--config-only")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert reason in refused.stderr
+    assert "--method full" in refused.stderr
+
+
+def test_a_configuration_whose_forward_is_another_is_refused_with_the_figures(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ragcache.model.attention import SoftmaxForm
+
+    AutoConfig.for_model("gemma2").save_pretrained(tmp_path)
+    monkeypatch.setattr(SoftmaxForm, "capped", lambda form, logits: logits)
+    refused = run("doctor", "--model", tmp_path, "--config-only")
+    assert refused.exit_code == 2
+    assert "off those of the model's own full prefill" in " ".join(refused.stderr.split())
+
+
+def test_a_class_that_no_reduced_copy_can_be_built_of_has_to_be_loaded(run: Run, tmp_path: Path) -> None:
+    AutoConfig.for_model("qwen3", hidden_act="nosuch").save_pretrained(tmp_path)
+    refused = run("doctor", "--model", tmp_path, "--config-only")
+    assert refused.exit_code == 2
+    assert "configuration alone says nothing" in " ".join(refused.stderr.split())
+
+
+def test_a_configuration_alone_knows_no_index(run: Run, tmp_path: Path) -> None:
+    refused = run("doctor", "--config-only", "--index", tmp_path)
+    assert refused.exit_code == 2
+    assert "leave --index and --adapter out" in " ".join(refused.stderr.split())

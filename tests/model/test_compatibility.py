@@ -26,8 +26,7 @@ T5 = {"d_model": 64, "d_kv": 16, "d_ff": 96, "num_layers": 2, "num_heads": 4, "d
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "gpt2": ({}, "no rotary position embedding; learned positions"),
     "bloom": ({"n_head": 4, "n_layer": 2}, "no rotary position embedding; .*ALiBi"),
-    "deepseek_v2": (MLA | EXPERTS, r"latent attention \(MLA\)"),
-    "deepseek_v3": (MLA, r"latent attention \(MLA\)"),
+    "deepseek_v32": (MLA, r"an indexer chooses what its attention sees \(DSA\)"),
     "falcon_h1": ({"mamba_d_ssm": 64, "mamba_n_heads": 4, "mamba_d_head": 16, "mamba_d_state": 16}, "hybrid layers"),
     "qwen3_next": (EXPERTS | LINEAR, "linear_attention layers"),
     "mamba": ({"state_size": 8}, "linear_attention layers"),

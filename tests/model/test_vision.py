@@ -13,7 +13,12 @@ from ragcache.model.reader import Reader
 from ragcache.model.reduced import build_reduced, reduce_config
 
 MROPE = {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [16, 24, 24]}}
-KINDS: dict[str, dict[str, Any]] = {"qwen2_5_vl": {"text_config": MROPE}, "mistral3": {}, "qwen3_vl": {}}
+KINDS: dict[str, dict[str, Any]] = {
+    "qwen2_5_vl": {"text_config": MROPE},
+    "mistral3": {},
+    "qwen3_vl": {},
+    "kimi_k25": {},
+}
 
 
 @pytest.mark.parametrize("kind", KINDS)

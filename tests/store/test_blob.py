@@ -214,7 +214,7 @@ def test_a_deeply_nested_header_is_refused():
         ((), 0, (torch.zeros(2, 1, 0, 4),)),
         ((1,), 0, ()),
         ((1,), -1, (torch.zeros(2, 1, 1, 4),)),
-        ((1,), 0, (torch.zeros(1, 1, 1, 4),)),
+        ((1,), 0, (torch.zeros(3, 1, 1, 4),)),
         ((1,), 0, (torch.zeros(2, 1, 2, 4),)),
         ((1,), 0, (torch.zeros(2, 1, 4),)),
         ((1,), 0, (torch.zeros(2, 1, 1, 4, dtype=torch.int8),)),

@@ -21,7 +21,8 @@ SLOWER = 1.2  # times: what is worth a word
 
 def doctor(
     model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Hub id or folder of a model, or smollm2; else the bundled one.")
+        str | None,
+        typer.Option(metavar="NAME", help="Hub id, folder or GGUF file of a model, or smollm2; else the bundled one."),
     ] = None,
     adapter: Annotated[
         str | None,
@@ -35,6 +36,12 @@ def doctor(
             help="Folder of an index: look at it first, at what `ragcache certify` has found, and at its own model.",
         ),
     ] = None,
+    config_only: Annotated[
+        bool,
+        typer.Option(
+            "--config-only", help="Judge by the model's configuration; nothing else of it is read or fetched."
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Probe a model's rotary layout, check reuse against stock full prefill, and measure what reuse changes.
@@ -43,7 +50,9 @@ def doctor(
     verify` does, which reads the files, too.
 
     The last line is the verdict: whether the model works with ragcache, and in how many built-in questions reuse by the
-    default changes the first token. Ends with exit code 2 and the reason if the model cannot reuse KV, with 1 if
+    default changes the first token. With --config-only a reduced copy of the model, with random weights, stands for it.
+
+    Ends with exit code 2 and the reason if the model cannot reuse KV, with 1 if
     recomputing everything is not full prefill; `ingest --method full` may still have it answer by full prefill.
     """
     from ragcache.index.settings import settings_of
@@ -51,6 +60,9 @@ def doctor(
     from ragcache.model.checkpoint import default_model
     from ragcache.model.loading import load_reader
 
+    if config_only:
+        _judge_config(model, with_others=bool(index or adapter), as_json=as_json)
+        return
     looked = summarise(index) if index else None
     certified = _read_certificates(index) if index else []
     if looked and not as_json:
@@ -71,6 +83,37 @@ def doctor(
             f"`ragcache ingest PATH… --model {quote(findings['model'])} --method full --index DIR` into a new index"
         )
         raise typer.Exit(1)
+
+
+def _judge_config(model: str | None, *, with_others: bool, as_json: bool) -> None:
+    from ragcache.errors import InvalidArgument
+    from ragcache.model.checkpoint import default_model
+    from ragcache.model.config_check import check_config_alone
+    from ragcache.model.cost import gigabytes_per_1000_pages
+    from ragcache.model.loading import checkpoint_of
+    from ragcache.model.pretrained import packages_for
+
+    if with_others:
+        raise InvalidArgument("--config-only looks at a model's configuration alone; leave --index and --adapter out")
+    name = model or default_model()
+    check = check_config_alone(checkpoint_of(name))
+    found = {"model": name, **asdict(check)}
+    found["gigabytes_per_1000_pages"] = gigabytes_per_1000_pages(check.bytes_per_token)
+    if as_json:
+        say_json(found)
+        return
+    say(f"{name}: {check.architecture}, {check.dtype}, by its configuration alone")
+    if check.quantization:
+        say(f"its weights are quantised by {check.quantization}: `pip install {packages_for(check.quantization)}`")
+    say(f"prompt and answer take at most {check.limit:,} tokens")
+    say(
+        f"KV: {check.bytes_per_token:,} bytes a token, {found['gigabytes_per_1000_pages']:,.1f} GB per 1,000 pages "
+        "of 500 tokens"
+    )
+    say(
+        "works: a reduced copy of it, with random weights, gives full prefill's logits, recomputed and from a reused "
+        "chunk; loading it checks its own weights"
+    )
 
 
 def _examined(reader: "Reader") -> dict[str, Any]:
