@@ -251,6 +251,7 @@ def main() -> None:
             gc.collect()
     blocks = " ".join(map(str, options.blocks))
     command = f"python bench/studies/vllm_agreement.py --model {options.model} --blocks {blocks}"
+    command += f" --methods {' '.join(options.methods)}" if options.methods else ""
     about = {"command": command, "dtype": "float32"}
     options.out.write_text(
         json.dumps({**about, "model": options.model, "vllm": _version(), "rows": rows}, indent=1) + "\n"

@@ -1,5 +1,6 @@
 """The study that asks vLLM sixteen questions at once gives every system the same prompts, and full prefill no cache."""
 
+import json
 import runpy
 import sys
 from pathlib import Path
@@ -8,12 +9,13 @@ from typing import Any
 
 import pytest
 
+ROOT = Path(__file__).parents[2]
 PROMPTS = [[1, 2, 3], [4, 5, 6, 7, 8]]
 
 
 @pytest.fixture(scope="module")
 def study() -> dict[str, Any]:
-    return runpy.run_path(str(Path(__file__).parents[2] / "bench" / "studies" / "vllm_throughput.py"))
+    return runpy.run_path(str(ROOT / "bench" / "studies" / "vllm_throughput.py"))
 
 
 class Server:
@@ -52,3 +54,14 @@ def test_a_row_is_the_middle_of_the_turns_and_compared_with_full_prefill(study: 
     assert (full["requests_per_second"], full["requests_per_processor_second"], full["times_full"]) == (1.0, 2.0, 1.0)
     assert (naive["requests_per_second"], naive["times_full"]) == (4.0, 4.0)
     assert naive["share_of_tokens_from_a_cache"] == 0.9
+
+
+def test_the_guide_says_what_was_measured() -> None:
+    rows = json.loads((ROOT / "docs/benchmarks/vllm-throughput-reader.json").read_text())["rows"]
+    guide = " ".join((ROOT / "docs/guides/serving-with-vllm.md").read_text().split())
+    rates = [f"{row['requests_per_processor_second']:.1f}" for row in rows]
+    shares = [f"{row['share_of_tokens_from_a_cache']:.2f}".removeprefix("0") for row in rows]
+    times = [f"{row['times_full']:.1f}" for row in rows]
+    assert f"vLLM answers {rates[0]} of them by full prefill, {rates[1]} with its prefix cache" in guide
+    assert f"has {shares[1]} of the tokens, {rates[2]} with the connector by the default and {rates[3]} by" in guide
+    assert f"which have {shares[2]} of them: {times[1]}, {times[2]} and {times[3]} times as many" in guide
