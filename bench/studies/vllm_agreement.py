@@ -226,7 +226,7 @@ def main() -> None:
     """Compare, print and write the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="bundled")
-    parser.add_argument("--blocks", type=int, nargs="+", default=[32, 128])
+    parser.add_argument("--blocks", type=int, nargs="+", default=[32, 128], help="all rows with the first of them")
     parser.add_argument("--methods", nargs="+", help="some of them only")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
@@ -249,7 +249,10 @@ def main() -> None:
                 print(*rows[-len(found) :], sep="\n", flush=True)
             del llm
             gc.collect()
-    about = {"command": f"python bench/studies/vllm_agreement.py --model {options.model}", "dtype": "float32"}
+    blocks = " ".join(map(str, options.blocks))
+    command = f"python bench/studies/vllm_agreement.py --model {options.model} --blocks {blocks}"
+    command += f" --methods {' '.join(options.methods)}" if options.methods else ""
+    about = {"command": command, "dtype": "float32"}
     options.out.write_text(
         json.dumps({**about, "model": options.model, "vllm": _version(), "rows": rows}, indent=1) + "\n"
     )

@@ -1,4 +1,4 @@
-"""`ragcache serve`: an OpenAI-compatible server over an index."""
+"""`ragcache serve`: an OpenAI-compatible server over an index, by this project's own engine or by vLLM."""
 
 import os
 from pathlib import Path
@@ -20,17 +20,28 @@ from ragcache_cli.options import (
     Retrieve,
 )
 from ragcache_cli.terminal import note
+from ragcache_cli.vllm_engine import KEY, check_engine_options, serve_with_vllm
 
 if TYPE_CHECKING:
     from openai_ragcache import Tenants
 
     from ragcache.rag import RagCache
 
+#: How the command is registered: options that it does not know are vLLM's.
+TAKES_OTHERS = {"allow_extra_args": True, "ignore_unknown_options": True}
 _MIB = 1 << 20
-_KEY = "RAGCACHE_API_KEY"
+#: Parameters that only one of the engines has.
+_ONLY = {
+    "ragcache": (
+        "keys queue max_prompt_tokens max_tokens max_body max_upload verify least_agreement fall_back learn retrieve "
+        "rerank adapter embedder device"
+    ).split(),
+    "vllm": ["tensor_parallel", "memory", "dry_run"],
+}
 
 
 def serve(
+    ctx: typer.Context,
     index: IndexPath = DEFAULT_INDEX,
     host: Annotated[str, typer.Option(metavar="NAME", help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(metavar="N", help="Port to listen on; 0 for any that is free.")] = 8000,
@@ -85,12 +96,39 @@ def serve(
     embedder: Embedder = None,
     dtype: Dtype = None,
     device: Device = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="What answers: ragcache, this project's own engine, one request at a time; or vllm, for many users: "
+            "its own server, which then takes every option of vLLM that is not named here.",
+        ),
+    ] = "ragcache",
+    tensor_parallel: Annotated[
+        int, typer.Option(min=1, metavar="N", help="vllm: over how many GPUs each layer is spread.")
+    ] = 1,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE", help="vllm: most KV of the index that a worker keeps in memory (1GiB without it)."
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="vllm: check, print the command that would be run, and start nothing.")
+    ] = False,
 ) -> None:
     """Serve an index over HTTP, as OpenAI's API has it: any front end gets reuse by changing a URL.
 
     Chunks of the index are found in every prompt, in any order. Without a key only this machine may connect. Needs the
-    extra `serve`. Ctrl-C stops it, and lets answers end that were begun.
+    extra `serve`, or with --engine vllm the extra `vllm`. Ctrl-C stops it, and lets answers end that were begun.
     """
+    check_engine_options(ctx, engine, _ONLY)
+    if engine == "vllm":
+        serve_with_vllm(
+            index, ctx.args, host=host, port=port, name=name, method=method, model=model, dtype=dtype,
+            tensor_parallel=tensor_parallel, memory=memory, dry_run=dry_run,
+        )  # fmt: skip
+        return
     from openai_ragcache.settings import ServerSettings
     from openai_ragcache.tenants import Tenants, read_keys
 
@@ -107,7 +145,7 @@ def serve(
         least_agreement=least_agreement,
         fall_back=fall_back,
     )
-    key = os.environ.get(_KEY, "")
+    key = os.environ.get(KEY, "")
     settings.check_exposure(has_keys=bool(keys or key))
     how: dict[str, Any] = {
         "retriever": retrieve,

@@ -66,7 +66,9 @@ class RagCacheConnector(KVConnectorBase_V1, SupportsHMA):
         super().__init__(vllm_config=vllm_config, role=role, kv_cache_config=kv_cache_config)
         extra = self._kv_transfer_config.get_from_extra_config
         if not extra("index", ""):
-            raise InvalidArgument("kv_connector_extra_config names no index; run `python -m vllm_ragcache --index DIR`")
+            raise InvalidArgument(
+                "kv_connector_extra_config names no index; run `ragcache serve --engine vllm --index DIR`"
+            )
         index = ServedIndex(Path(extra("index", "")))
         if kv_cache_config is not None:
             check_layers(kv_cache_config)

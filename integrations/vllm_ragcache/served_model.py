@@ -1,6 +1,6 @@
 """Whether the model that vLLM serves is the one that made an index's KV."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,19 +51,45 @@ def check_served_model(catalog: Catalog, path: Path, config: "VllmConfig") -> No
     IndexFormat
         If an older version made the index.
     """
-    made_by, served, name = _made_by(catalog, path), describe_served(config.model_config), config.model_config.model
-    differences = [
-        f"{part} {_short(made_by[part])} in the index and {_short(served[part])} served"
-        for part in ("weights", "tokenizer", "dtype")
-        if made_by[part] != served[part]
-    ]
-    differences += _different_entries(made_by["config"], served["config"])
-    differences += [f"{what} {value!r} served, and none in the index" for what, value in _lossy(config)]
+    differences = find_differences(catalog, path, config)
     if differences:
-        raise IndexMismatch(
-            f"the index {path} was made by {catalog.setting('model')}, and vLLM serves {name}, which is another model: "
-            f"{'; '.join(differences)}. Serve the model that made it, or ingest into another --index with this one"
-        )
+        raise IndexMismatch(describe_mismatch(catalog, path, config.model_config.model, differences))
+
+
+def find_differences(catalog: Catalog, path: Path, config: "VllmConfig") -> dict[str, list[str]]:
+    """What differs between the model that made an index and the one that is served, by part.
+
+    Returns
+    -------
+    dict of str to list of str
+        "weights", "tokenizer", "dtype", "rope", "configuration" and "quantisation", those that differ only; a
+        dtype that vLLM is to choose by itself (None, before it has started) is not compared.
+
+    Raises
+    ------
+    IndexFormat
+        If an older version made the index.
+    """
+    made_by, served = _made_by(catalog, path), describe_served(config.model_config)
+    found = {
+        part: [f"{part} {_short(made_by[part])} in the index and {_short(served[part])} served"]
+        for part in ("weights", "tokenizer", "dtype")
+        if made_by[part] != served[part] and not (part == "dtype" and served[part] is None)
+    }
+    for name, words in _different_entries(made_by["config"], served["config"]):
+        found.setdefault("rope" if _is_of_rope(name) else "configuration", []).append(words)
+    if lossy := [f"{what} {value!r} served, and none in the index" for what, value in _lossy(config)]:
+        found["quantisation"] = lossy
+    return found
+
+
+def describe_mismatch(catalog: Catalog, path: Path, name: str, differences: Mapping[str, Sequence[str]]) -> str:
+    """The message of an index whose model is another than the served one of that name."""
+    return (
+        f"the index {path} was made by {catalog.setting('model')}, and vLLM serves {name}, which is another model: "
+        f"{'; '.join(words for part in differences.values() for words in part)}. Serve the model that made it, or "
+        "ingest into another --index with this one"
+    )
 
 
 def why_not_recompute(config: "VllmConfig") -> str:
@@ -108,7 +134,7 @@ def describe_served(model: "ModelConfig") -> dict[str, Any]:
     return {
         "weights": weights_of_files(folder) if folder.is_dir() else commit,
         "tokenizer": digest_tokenizer(_load_tokenizer(model)),
-        "dtype": str(model.dtype),
+        "dtype": None if model.dtype is None else str(model.dtype),
         "config": model.hf_config.to_dict(),
     }
 
@@ -135,14 +161,18 @@ def _made_by(catalog: Catalog, path: Path) -> dict[str, Any]:
     return made_by
 
 
-def _different_entries(ours: Mapping[str, Any], served: Mapping[str, Any]) -> list[str]:
-    """Entries that both configurations have, with different values."""
+def _different_entries(ours: Mapping[str, Any], served: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Entries that both configurations have, with different values: their names, and words for both values."""
     shared = sorted((set(ours) & set(served)) - _UNIMPORTANT)
     return [
-        f"{name}={ours[name]!r} in the index and {served[name]!r} served"
+        (name, f"{name}={ours[name]!r} in the index and {served[name]!r} served")
         for name in shared
         if _plain(ours[name]) != _plain(served[name])
     ]
+
+
+def _is_of_rope(name: str) -> bool:
+    return name.startswith("rope_") or name in ("partial_rotary_factor", "rotary_pct", "rotary_dim")
 
 
 def _plain(value: Any) -> Any:

@@ -22,13 +22,14 @@ OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 FOREIGN = {"--dirty", "--always", "--abbrev", "--exclude", "--upgrade", "--no-deps"}  # git's and pip's
 FOREIGN |= {
     *("--kv-transfer-config", "--kv", "--served-model-name", "--worker-cls", "--worker", "--max-num-batched-tokens"),
-    *("--pipeline-parallel-size", "--data-parallel-size", "--enable-lora"),
+    *("--pipeline-parallel-size", "--data-parallel-size", "--tensor-parallel-size", "--enable-lora", "--block-size"),
+    "--api-key",
 }  # vLLM's, of which one is also spelt with underscores
 BENCH = ROOT / "bench"
 STYLES = BENCH / "ragcache_bench/pages"  # which name custom properties
 SCRIPTS = (  # with their own options
     *(BENCH / name for name in ("reader_training", "reader_tuning", "studies")),
-    ROOT / "integrations/vllm_ragcache/__main__.py",
+    ROOT / "integrations/vllm_ragcache/planned.py",  # vLLM's
 )
 
 

@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
-from vllm_ragcache.__main__ import main
-from vllm_ragcache.launch import server_arguments
 from vllm_ragcache.served_index import Piece, ServedIndex
 from vllm_ragcache.served_model import check_served_model, describe_served, read_layouts
 from vllm_ragcache.token_matcher import TokenMatcher
@@ -447,32 +445,6 @@ def test_every_row_either_runs_or_is_refused_by_its_name() -> None:
         else:
             with pytest.raises(InvalidArgument, match=name):
                 parse_wanted(asked, "auto")
-
-
-# -- the command
-
-
-def test_the_command_serves_the_indexs_model_and_hands_on_what_is_not_its_own(index: Index, capsys: Any) -> None:
-    index.catalog.set_setting("rag", {"name": "bundled", "dtype": "float32", "method": "auto"})
-    assert main(["--index", str(index.path), "--dry-run", "--memory-gb", "0.5", "--port", "8123"]) == 0
-    printed = capsys.readouterr().out
-    assert f"--model {bundled.reader_path()} --served-model-name bundled --dtype float32 --port 8123" in printed
-    command = server_arguments(index.path, ["--model", "x", "--dtype=auto"], method="naive")
-    assert command[:5] == [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", "x"]
-    config = json.loads(command[-1])
-    assert config["kv_connector_extra_config"] == {"index": str(index.path), "method": "naive"}
-    assert config["kv_load_failure_policy"] == "recompute"
-
-
-def test_the_command_refuses_what_would_not_serve(index: Index, tmp_path: Path, capsys: Any) -> None:
-    assert main(["--index", str(tmp_path / "nowhere")]) == 2
-    assert "ragcache ingest" in capsys.readouterr().err
-    index.catalog.set_setting("rag", {"name": "bundled", "dtype": "auto", "adapter": "/a/lora"})
-    for options, message in ((["--kv-transfer-config", "{}"], "leave it out"), ([], "adapter /a/lora")):
-        with pytest.raises(InvalidArgument, match=message):
-            server_arguments(index.path, options)
-    with pytest.raises(InvalidArgument, match="ape"):
-        server_arguments(index.path, ["--model", "x"], method="ape")
 
 
 def test_copies_are_resolved_of_an_index_without_its_model(index: Index) -> None:

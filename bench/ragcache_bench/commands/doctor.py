@@ -9,9 +9,10 @@ from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from ragcache_cli.options import AsJson
+from ragcache_cli.options import DEFAULT_INDEX, AsJson
 from ragcache_cli.store import show_verified
 from ragcache_cli.terminal import note, say, say_json, size, table
+from ragcache_cli.vllm_engine import check_engine, examine_for_vllm
 
 if TYPE_CHECKING:
     from ragcache.model.reader import Reader
@@ -42,6 +43,14 @@ def doctor(
             "--config-only", help="Judge by the model's configuration; nothing else of it is read or fetched."
         ),
     ] = False,
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="For which engine: ragcache, this project's own; or vllm: whether that can serve the index, and by "
+            "which methods; loads no model.",
+        ),
+    ] = "ragcache",
     as_json: AsJson = False,
 ) -> None:
     """Probe a model's rotary layout, check reuse against stock full prefill, and measure what reuse changes.
@@ -53,8 +62,13 @@ def doctor(
     default changes the first token. With --config-only a reduced copy of the model, with random weights, stands for it.
 
     Ends with exit code 2 and the reason if the model cannot reuse KV, with 1 if
-    recomputing everything is not full prefill; `ingest --method full` may still have it answer by full prefill.
+    recomputing everything is not full prefill; `ingest --method full` may still have it answer by full prefill. With
+    --engine vllm it ends with 1 if vLLM cannot serve the index.
     """
+    check_engine(engine)
+    if engine == "vllm":
+        examine_for_vllm(index or DEFAULT_INDEX, model, as_json=as_json)
+        return
     from ragcache.index.settings import settings_of
     from ragcache.index.verify import summarise
     from ragcache.model.checkpoint import default_model
