@@ -32,6 +32,7 @@ PACKAGES = {
     "openai_ragcache": ROOT / "integrations" / "openai_ragcache",
     "ragcache_finetune": ROOT / "integrations" / "ragcache_finetune",
     "vllm_ragcache": ROOT / "integrations" / "vllm_ragcache",
+    "ray_ragcache": ROOT / "integrations" / "ray_ragcache",
 }
 # Lower rooms first; a module may import from its own room and from lower ones.
 FLOORS = [
@@ -171,8 +172,9 @@ def test_the_library_knows_neither_its_benchmarks_nor_its_commands() -> None:
         ("langchain_ragcache", "llama_index_ragcache", "ragcache_finetune", "vllm_ragcache"),
     )
     may_not = {
-        "ragcache.": (*bench, "ragcache_cli", *doors, "openai_ragcache"),
-        "openai_ragcache": (*bench, "ragcache_cli", *doors),
+        "ragcache.": (*bench, "ragcache_cli", *doors, "openai_ragcache", "ray_ragcache"),
+        "openai_ragcache": (*bench, "ragcache_cli", "ray_ragcache", *doors),
+        "ray_ragcache": (*bench, "ragcache_cli", "openai_ragcache", *doors),
         "ragcache_cli": (*bench, *doors),
         "ragcache_bench": ("reader_training", "reader_tuning", "auxiliary_tuning", *doors),
         "reader_training": ("reader_tuning", "auxiliary_tuning", *doors),

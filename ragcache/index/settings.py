@@ -10,7 +10,7 @@ from ragcache.encode import PromptEncoder
 from ragcache.errors import EmptyIndex, IndexFormat, IndexMismatch, MissingEncoding, ingest
 from ragcache.index.reconcile import reconcile
 from ragcache.method import Method
-from ragcache.store import CODEC, CODECS, RAW, Catalog, Codec, LocalStore, find_codec
+from ragcache.store import CODEC, CODECS, RAW, Catalog, Codec, find_codec, open_store
 
 KV_FORM = "kv_form"  # setting: of each layer its KV heads, the width of one, and bytes of a number in the model's dtype
 _OUTDATED = "outdated_by_recipe"  # setting: per encoding, chunks fused with others than now, and as of which edition
@@ -36,7 +36,7 @@ def stats(path: str | Path) -> dict[str, Any]:
     catalog = Catalog(path / "catalog.sqlite")
     try:
         found = {**catalog.stats(), "outdated": outdated_counts(catalog)}
-        missing = reconcile(catalog, list(LocalStore.list_keys(path / "kv"))).missing_blobs
+        missing = reconcile(catalog, list(open_store(path, read_only=True).list())).missing_blobs
         found["bytes"] -= catalog.bytes_under(missing)
         found |= {"kv": catalog.setting(CODEC, RAW), "codecs": _price_codecs(catalog, found["bytes"])}
     finally:
