@@ -137,7 +137,7 @@ def local_copy(
         return Path(place)
     url = check_url(str(place))
     root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ragcache"
-    folder = root / hashlib.sha256(url.encode()).hexdigest()[:16]
+    folder = root / "indexes" / hashlib.sha256(url.encode()).hexdigest()[:16]
     try:
         fetch(url, folder, max_bytes=max_bytes)
     except UnreachableStore as error:

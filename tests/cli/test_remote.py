@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 
 from ragcache.store import read_attachment
 
+pytest.importorskip("obstore")
+
 
 def test_one_command_publishes_and_another_reads_by_the_url(
     run: Run, documents: Path, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -26,11 +28,11 @@ def test_one_command_publishes_and_another_reads_by_the_url(
     assert asked.exit_code == 0, asked.output
     answer = json.loads(asked.stdout)
     assert {chunk["cache"] for chunk in answer["chunks"]} <= {"hit", "exact"}
-    [copy] = (tmp_path / "cache" / "ragcache").iterdir()
+    [copy] = (tmp_path / "cache" / "ragcache" / "indexes").iterdir()
     attached = read_attachment(copy)
     assert attached is not None
     assert attached.max_bytes == 5_000_000
-    removed = run("documents", "remove", documents / "otter.md", "--index", index)
+    removed = run("documents", "remove", documents / "otter.md", "--yes", "--index", index)
     assert removed.exit_code == 0, removed.output
     listed = run("documents", "list", "--index", url, "--json")
     assert not [one for one in json.loads(listed.stdout) if "otter" in str(one)]
