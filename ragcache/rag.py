@@ -32,17 +32,8 @@ from ragcache.model.cost import FlopCounter
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 from ragcache.report import IngestPlan, IngestReport, Progress, ignore_progress
-from ragcache.retrieve import (
-    DEFAULT_RETRIEVER,
-    TITLES,
-    Reranker,
-    Retriever,
-    TextEmbedder,
-    Titles,
-    Vectors,
-    check_choice,
-)
-from ragcache.retrieve.given import AnyEmbedder, AnySplitter
+from ragcache.retrieve import DEFAULT_RETRIEVER, TITLES, Reranker, Retriever, Titles, Vectors, check_choice
+from ragcache.retrieve.given import AnyEmbedder, AnySplitter, TextEmbedder
 from ragcache.store import CODECS
 
 if TYPE_CHECKING:
@@ -101,8 +92,7 @@ class RagCache:
         Parameters
         ----------
         path : str or Path
-            The index's folder, or the URL that an index is published at, such as ``s3://bucket/prefix``: then this
-            machine's copy of it is brought up to date and read.
+            The index's folder, or the URL that it is published at, of which this machine's copy is read then.
         model : str, Reader or PreTrainedModel, optional
             Hub id, folder, "smollm2-tuned", "smollm2", "bundled", a loaded reader, or a loaded Hugging Face model with
             its `tokenizer`; the index's own by default, else what the environment variable RAGCACHE_MODEL names, else
@@ -135,8 +125,7 @@ class RagCache:
         kv : {"raw", "bf16", "int8", "k8v4"}, optional
             How a new index's KV is written down; raw, bit for bit, by default. The others take fewer bytes.
         remote : str, optional
-            URL of an object store that the index's KV is kept in from now on, for other machines to read; the index
-            remembers it, and every ingestion publishes the rest there, too. Needs the extra `remote`.
+            URL of an object store to keep the KV in, and publish the index at, from now on (extra `remote`).
         create : bool
             Whether a missing index is made.
 

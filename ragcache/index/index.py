@@ -71,8 +71,7 @@ class Index:
     codec : Codec, optional
         How KV is written; the index's own by default, raw for a new one.
     store : BlobStore, optional
-        Where KV is written; by default durable files in the folder, or the object store that it
-        belongs to. The catalogue is as durable as it is.
+        Where KV is written; files in the folder, or its object store, by default. The catalogue is as durable.
     system : str, optional
         The instruction in front of the chunks; the index's own by default.
     second_sight_bytes : int
@@ -419,10 +418,7 @@ class Index:
         return Loaded(None, "", reason or f"no {encoder.recipe} KV was made for it")
 
     def left(self, chunk: Chunk, encoder: Encoder) -> tuple[ChunkKV, ...]:
-        """What stands before a chunk in its document while its KV is made; empty where nothing does, or is not stored.
-
-        Its readers may read it, too.
-        """
+        """What a chunk's KV is made behind in its document, which its readers may read; empty if nothing is stored."""
         if not self.follows_document(encoder):
             return ()
         context = self._encoding_context(encoder, None)
