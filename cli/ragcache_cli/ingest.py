@@ -1,7 +1,7 @@
 """`ragcache ingest`: documents into an index, every chunk prefilled once."""
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,8 @@ from ragcache_cli.terminal import (
 )
 
 if TYPE_CHECKING:
+    from ray_ragcache import RayEncoding
+
     from ragcache.engine.break_even import BreakEven
     from ragcache.rag import RagCache
     from ragcache.report import IngestPlan, IngestReport
@@ -93,6 +95,31 @@ def ingest(
             "not fit is made when it is asked about, and what saves the least work per byte goes.",
         ),
     ] = None,
+    remote: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Keep the KV in an object store, such as s3://bucket/prefix, and publish the rest of the index there "
+            "too, so that other machines read it by --index URL; the index remembers it. Then --max-size is for the "
+            "files on this machine. Needs the extra `remote`.",
+        ),
+    ] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Make the KV on Ray: local, on this machine; auto, on the cluster that it is a part of; or HOST:PORT. "
+            "Every machine needs the model, and the index's folder or --remote. Needs the extra `ray`.",
+        ),
+    ] = None,
+    ray_workers: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Workers on Ray; one for each GPU of the cluster without it, else for each CPU but one.",
+        ),
+    ] = None,
     exclude: Exclude = None,
     no_ignore: NoIgnore = False,
     strict: Strict = False,
@@ -133,12 +160,21 @@ def ingest(
         place = Path(stack.enter_context(TemporaryDirectory())) if dry_run else index
         open_or_make = partial(opened, methods=method, new=place) if paths else open_index
         rag = stack.enter_context(
-            open_or_make(index, model=model, adapter=adapter, embedder=embedder, dtype=dtype, device=device, kv=kv)
+            open_or_make(
+                index,
+                model=model,
+                adapter=adapter,
+                embedder=embedder,
+                dtype=dtype,
+                device=device,
+                kv=kv,
+                remote=None if dry_run else remote,
+            )
         )
         if rag.model_note:
             note(rag.model_note)
         if limit is not None and not dry_run:
-            rag.index.bound.set_limit(limit)
+            _set_limit(rag, limit)
         how: dict[str, Any] = {
             "methods": method, "chunk_tokens": chunk_tokens, "titles": titles, "exclude": exclude or (),
             "ignore_files": not no_ignore,
@@ -149,7 +185,8 @@ def ingest(
             say_json(asdict(plan)) if as_json else _show_plan(plan)
             _exit_unless(plan.complete or not strict)
             return
-        done = with_progress(rag, method, lambda bars: rag.ingest(paths or None, **how, prune=prune, progress=bars))
+        how |= {"prune": prune, "pool": stack.enter_context(_on_ray(ray, ray_workers))}
+        done = with_progress(rag, method, lambda bars: rag.ingest(paths or None, **how, progress=bars))
         found = _break_even(rag, measure=calibrate)
         tokens = None if found is None else found.tokens
         if as_json:
@@ -161,6 +198,28 @@ def ingest(
             if rag.top_k == 1:
                 note(f"{rag.reader.name} reads one chunk a question by default; `ragcache ask --top-k N` gives it more")
         _exit_unless(done.complete or not strict)
+
+
+@contextmanager
+def _on_ray(address: str | None, workers: int | None) -> "Iterator[RayEncoding | None]":
+    """What makes KV on Ray, if that is asked for."""
+    if address is None:
+        yield None
+        return
+    from ray_ragcache import RayEncoding, RayPool
+
+    with closing(RayPool(address, workers)) as pool:
+        yield RayEncoding(pool)
+
+
+def _set_limit(rag: "RagCache", nbytes: int) -> None:
+    """Limit the KV of an index, or what of it is on this machine if an object store has it."""
+    from ragcache.index.publication import limit_copies
+
+    if rag.index.store.shared:
+        limit_copies(rag.index, nbytes)
+    else:
+        rag.index.bound.set_limit(nbytes)
 
 
 def _break_even(rag: "RagCache", *, measure: bool) -> "BreakEven | None":

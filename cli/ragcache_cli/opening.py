@@ -17,6 +17,7 @@ def open_index(
     create: bool = False,
     asked: "str | Method | None" = None,
     second_sight_bytes: int = 0,
+    remote: str | None = None,
     **how: Any,
 ) -> "RagCache":
     """The index, to answer by the method that is `asked` for, if any; the rest is as in `RagCache.open`."""
@@ -27,7 +28,7 @@ def open_index(
     with lean_start(), without_loading_bars():
         from ragcache.rag import RagCache
 
-        return RagCache.open(index, create=create, second_sight_bytes=second_sight_bytes, **how)
+        return RagCache.open(index, create=create, second_sight_bytes=second_sight_bytes, remote=remote, **how)
 
 
 def chosen_method(index: Path, method: str | None, auxiliary: str | None) -> "str | Method | None":

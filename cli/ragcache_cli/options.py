@@ -1,11 +1,32 @@
 """Options that several commands share."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-IndexPath = Annotated[Path, typer.Option("--index", metavar="DIR", help="Folder of the index.")]
+
+def _find_index(place: "str | Path") -> Path:
+    """The folder of an index; of one that is published at a URL, this machine's copy, brought up to date."""
+    if "://" not in str(place):
+        return Path(place)
+    from ragcache.index.publication import local_copy
+    from ragcache_cli.terminal import note, parse_size
+
+    budget = os.environ.get("RAGCACHE_DISK_CACHE")
+    return local_copy(place, max_bytes=None if budget is None else parse_size(budget), tell=note)
+
+
+IndexPath = Annotated[
+    Path,
+    typer.Option(
+        "--index",
+        metavar="DIR",
+        parser=_find_index,
+        help="Folder of the index, or the URL that it is published at, such as s3://bucket/prefix.",
+    ),
+]
 Model = Annotated[
     str | None,
     typer.Option(

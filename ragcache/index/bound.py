@@ -15,7 +15,7 @@ from ragcache.errors import InvalidArgument
 from ragcache.index.settings import KV_FORM, bytes_of_form
 from ragcache.model.buffer import ChunkKV
 from ragcache.model.cost import ModelDims
-from ragcache.store import Catalog, Codec, Kept, LocalStore, Uses, choose_victims, hold_turn, saved_per_byte
+from ragcache.store import BlobStore, Catalog, Codec, Kept, Uses, choose_victims, hold_turn, saved_per_byte
 
 MAX_BYTES = "max_kv_bytes"  # setting: what all KV files may take together
 _CLOCK = "kv_clock"  # setting: the priority of what was evicted last
@@ -32,7 +32,7 @@ class DiskBound:
     ----------
     catalog : Catalog
         Remembers the limit, and uses.
-    store : LocalStore
+    store : BlobStore
         Has the files.
     path : Path
         A file that stands for the right to write; processes take turns.
@@ -49,7 +49,7 @@ class DiskBound:
     def __init__(
         self,
         catalog: Catalog,
-        store: LocalStore,
+        store: BlobStore,
         path: Path,
         writing: AbstractContextManager[Any],
         *,
@@ -65,7 +65,7 @@ class DiskBound:
         self._codec = codec
         self._work = work
         self._evict = evict
-        self.limit: int | None = catalog.setting(MAX_BYTES)
+        self.limit: int | None = None if store.shared else catalog.setting(MAX_BYTES)
         self._lock = Lock()
         self._served: dict[str, tuple[int, float]] = {}  # how often since the last eviction, and when last
         self._pins = Counter[str]()

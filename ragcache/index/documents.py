@@ -14,6 +14,7 @@ from pathlib import Path
 from shlex import quote
 
 from ragcache.errors import NoDocuments
+from ragcache.index.publication import publish
 from ragcache.index.reconcile import prefix_key
 from ragcache.index.settings import no_index
 from ragcache.retrieve.discover import place_of
@@ -24,8 +25,8 @@ from ragcache.store import (
     DocumentRow,
     Entries,
     Forgotten,
-    LocalStore,
     locks_of,
+    open_store,
 )
 from ragcache.store.forgotten import LISTED
 
@@ -107,11 +108,14 @@ class Documents:
         if not file.is_file():
             raise no_index(path)
         with closing(Catalog(file)) as catalog:
-            forgotten = Forgotten(catalog, LocalStore(path / "kv"))
+            forgotten = Forgotten(catalog, open_store(path))
             if catalog.writable:
                 with locks_of(path)[0]:
                     forgotten.delete()  # what a killed process left
+            edition = catalog.edition()
             yield cls(path, catalog, forgotten, lambda chunks: _drop_vectors(path / "vectors", chunks))
+            if catalog.edition() != edition:
+                publish(path, catalog)
 
     @property
     def edition(self) -> int:

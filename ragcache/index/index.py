@@ -7,6 +7,7 @@ the way back is a miss with its reason, never a wrong KV.
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any, Self
 
 from ragcache.checks import check_text
 from ragcache.encode import Encoder, LeftContext, PromptEncoder
-from ragcache.errors import CorruptBlob, InvalidArgument, ingest
+from ragcache.errors import CorruptBlob, InvalidArgument, UnreachableStore, ingest
 from ragcache.index.binding import bind_codec, bind_model, bind_template
 from ragcache.index.bound import DiskBound, work_of
 from ragcache.index.chunks import Chunk, Loaded, chunk_id, document_id, is_text_id, read_chunks, text_id
@@ -32,6 +33,7 @@ from ragcache.store import (
     CODECS,
     PREFIX,
     Access,
+    BlobStore,
     Catalog,
     ChunkRow,
     Codec,
@@ -39,13 +41,13 @@ from ragcache.store import (
     EncodingRow,
     Forgotten,
     KeyMaker,
-    LocalStore,
     MemoryTier,
     bind_secret,
     hold_turn,
     is_key,
     locks_of,
     may_precede,
+    open_store,
 )
 
 MEMORY_BYTES = 1 << 30
@@ -68,8 +70,8 @@ class Index:
         Budget of the tier that keeps blobs in memory.
     codec : Codec, optional
         How KV is written; the index's own by default, raw for a new one.
-    store : LocalStore, optional
-        Where KV is written; durable files in the folder by default. The catalogue is as durable as it is.
+    store : BlobStore, optional
+        Where KV is written; files in the folder, or its object store, by default. The catalogue is as durable.
     system : str, optional
         The instruction in front of the chunks; the index's own by default.
     second_sight_bytes : int
@@ -90,14 +92,14 @@ class Index:
         *,
         memory_bytes: int = MEMORY_BYTES,
         codec: Codec | None = None,
-        store: LocalStore | None = None,
+        store: BlobStore | None = None,
         system: str | None = None,
         second_sight_bytes: int = 0,
     ) -> None:
         self.path = Path(path)
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.reader = reader
-        self.store = store or LocalStore.near(reader.device, self.path / "kv")
+        self.store = store or open_store(self.path, reader.device)
         self.catalog = Catalog(self.path / "catalog.sqlite", durable=self.store.durable, disk=self.store.disk)
         self.template = bind_template(self.catalog, reader, system, self.path)
         self._memory = MemoryTier(memory_bytes)
@@ -244,7 +246,8 @@ class Index:
             kv = self.reader.encode(segment.token_ids)
             if self.writable and error.read:
                 self._kv.quarantine(key)
-                self._kv.write(key, kv, PREFIX)
+                with suppress(UnreachableStore):
+                    self._kv.write(key, kv, PREFIX)
         return LeftContext((kv,), (key,), "system prefix")
 
     def encode(self, encoder: Encoder, *, neighbours: Neighbours | None = None) -> Iterator[str]:
@@ -312,7 +315,7 @@ class Index:
         todo = [(Segment(row.token_ids, row.text, row.id), left) for row, left in new]
         made = zip(new, encoder.encode(self.reader, todo) if todo else (), strict=True)
         stored = [self._stored(row.id, encoder, kv, left, evict=False) for (row, left), kv in made]
-        self._enter([*duplicates.values(), *stored])
+        self.enter([*duplicates.values(), *stored])
 
     def missing(self, encoder: Encoder) -> list[ChunkRow]:
         """Chunks whose KV `encode` would make; what an older version made without the encoder's extras is dropped."""
@@ -338,7 +341,8 @@ class Index:
             words = chunk.text if chunk.text == chunk.text.strip() else ""  # as a prompt is searched for it
             self.second_sight.note(chunk.id, chosen.recipe, kv, used.keys, words)
         elif self.writable and left is not None and self.catalog.chunk(chunk.id) is not None:
-            self.save(chunk.id, chosen, kv, left)
+            with suppress(UnreachableStore):  # an answer does not wait for a store that other machines read
+                self.save(chunk.id, chosen, kv, left)
         return kv
 
     def learn(self, text: str, encoder: Encoder) -> None:
@@ -352,7 +356,13 @@ class Index:
 
     def save(self, chunk: str, encoder: Encoder, kv: ChunkKV, left: LeftContext) -> None:
         """Store a chunk's KV: blob first, then the row that names it."""
-        self._enter([self._stored(chunk, encoder, kv, left, evict=True)])
+        self.enter([self._stored(chunk, encoder, kv, left, evict=True)])
+
+    def enter(self, rows: Sequence[EncodingRow]) -> None:
+        """Enter KV that is stored; what was made of text that is gone meanwhile goes, too."""
+        with self.writing:
+            if self.catalog.put_standing(rows, self._stands):
+                self.forgotten.delete()
 
     def make_key(self, encoder: Encoder, left: Sequence[str], chunk: Segment) -> str:
         """The key of the KV that an encoder makes of a chunk behind a left context."""
@@ -408,10 +418,7 @@ class Index:
         return Loaded(None, "", reason or f"no {encoder.recipe} KV was made for it")
 
     def left(self, chunk: Chunk, encoder: Encoder) -> tuple[ChunkKV, ...]:
-        """What stands before a chunk in its document while its KV is made; empty where nothing does, or is not stored.
-
-        Its readers may read it, too.
-        """
+        """What a chunk's KV is made behind in its document, which its readers may read; empty if nothing is stored."""
         if not self.follows_document(encoder):
             return ()
         context = self._encoding_context(encoder, None)
@@ -423,12 +430,6 @@ class Index:
         return encoder.recipe in self.catalog.setting(STRUCTURAL, [])
 
     # -- inside
-
-    def _enter(self, rows: Sequence[EncodingRow]) -> None:
-        """Enter KV that is stored; what was made of text that is gone meanwhile goes, too."""
-        with self.writing:
-            if self.catalog.put_standing(rows, self._stands):
-                self.forgotten.delete()
 
     def _stands(self, key: str) -> bool:
         """Whether a part of a left context is still there; what is no KV's key is a part of the recipe."""

@@ -14,6 +14,7 @@ from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from time import monotonic, perf_counter
+from typing import Protocol
 
 from ragcache.encode import Encoder
 from ragcache.errors import EmptyDocument, UnreadableDocument
@@ -50,6 +51,20 @@ class _Changes:
         return bool(self.errors) and not self.added + self.changed + self.unchanged
 
 
+class EncodingPool(Protocol):
+    """Makes KV elsewhere than in this process."""
+
+    #: What could not be made, in sentences.
+    failures: list[str]
+
+    def takes(self, encoder: Encoder) -> bool:
+        """Whether it can make an encoding; what it cannot, this process does."""
+
+    def encode(self, index: Index, encoder: Encoder) -> Iterator[str]:
+        """Make what is missing of an encoding, and enter it; the id of each chunk then."""
+        ...
+
+
 @dataclass(frozen=True)
 class Ingestion:
     """Brings an index and its vectors in line with some files.
@@ -64,12 +79,15 @@ class Ingestion:
         How the files are cut into chunks.
     progress : Progress
         Told what is being done.
+    pool : EncodingPool or None
+        What makes KV in the place of this process.
     """
 
     index: Index
     vectors: Vectors
     chunking: Chunking
     progress: Progress
+    pool: EncodingPool | None = None
 
     def run(
         self,
@@ -132,7 +150,7 @@ class Ingestion:
             stats["bytes"],
             perf_counter() - began,
             found.skipped,
-            (*found.errors, *changes.errors),
+            (*found.errors, *changes.errors, *(self.pool.failures if self.pool else ())),
             found.ignored,
             (*self.chunking.notes(), *_damage(damaged, missing), *self._left_out(encoders)),
             tuple(changes.forgotten),
@@ -345,7 +363,9 @@ class Ingestion:
                 continue
             self.progress(f"encode {encoder.recipe}", 0, todo)
             done = 0
-            for done, chunk in enumerate(self.index.encode(encoder, neighbours=alike), start=1):
+            pool = self.pool if self.pool and self.pool.takes(encoder) else None
+            ids = pool.encode(self.index, encoder) if pool else self.index.encode(encoder, neighbours=alike)
+            for done, chunk in enumerate(ids, start=1):
                 made([chunk])
                 self.progress(f"encode {encoder.recipe}", done, todo)
             self.progress(f"encode {encoder.recipe}", todo, todo)  # others may have been made by another process

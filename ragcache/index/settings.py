@@ -11,7 +11,7 @@ from ragcache.errors import EmptyIndex, IndexFormat, IndexMismatch, MissingEncod
 from ragcache.index.reconcile import reconcile
 from ragcache.method import Method
 from ragcache.model.lazy import Tensor
-from ragcache.store import CODEC, CODECS, RAW, Catalog, Codec, LocalStore, find_codec
+from ragcache.store import CODEC, CODECS, RAW, Catalog, Codec, find_codec, open_store
 
 KV_FORM = "kv_form"  # setting: see `form_of`
 _OUTDATED = "outdated_by_recipe"  # setting: per encoding, chunks fused with others than now, and as of which edition
@@ -37,7 +37,7 @@ def stats(path: str | Path) -> dict[str, Any]:
     catalog = Catalog(path / "catalog.sqlite")
     try:
         found = {**catalog.stats(), "outdated": outdated_counts(catalog)}
-        missing = reconcile(catalog, list(LocalStore.list_keys(path / "kv"))).missing_blobs
+        missing = reconcile(catalog, list(open_store(path, read_only=True).list())).missing_blobs
         found["bytes"] -= catalog.bytes_under(missing)
         found |= {"kv": catalog.setting(CODEC, RAW), "codecs": _price_codecs(catalog, found["bytes"])}
     finally:

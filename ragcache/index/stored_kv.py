@@ -6,7 +6,7 @@ from ragcache.errors import CorruptBlob
 from ragcache.index.bound import DiskBound
 from ragcache.index.chunks import Chunk, Loaded
 from ragcache.model.buffer import ChunkKV
-from ragcache.store import Blob, EncodingRow, KeyMaker, LocalStore, MemoryTier, find_codec, pack, unpack
+from ragcache.store import Blob, BlobStore, EncodingRow, KeyMaker, MemoryTier, find_codec, pack, unpack
 
 
 class StoredKV:
@@ -14,7 +14,7 @@ class StoredKV:
 
     Parameters
     ----------
-    store : LocalStore
+    store : BlobStore
         Has the blobs.
     memory : MemoryTier
         Keeps some of them at hand.
@@ -30,7 +30,7 @@ class StoredKV:
 
     def __init__(
         self,
-        store: LocalStore,
+        store: BlobStore,
         memory: MemoryTier,
         keys: KeyMaker,
         *,

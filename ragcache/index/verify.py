@@ -9,7 +9,7 @@ from shlex import quote
 from ragcache.errors import CorruptBlob, IndexFormat, RagCacheError, ingest
 from ragcache.index.reconcile import Differences, prefix_key, reconcile
 from ragcache.index.settings import no_index
-from ragcache.store import Catalog, KeyMaker, LocalStore, unpack
+from ragcache.store import BlobStore, Catalog, KeyMaker, open_store, unpack
 
 #: Told what is being checked, how much of it, and how much there is.
 Progress = Callable[[str, int, int], None]
@@ -114,7 +114,7 @@ def verify(path: str | Path, *, read: bool = True, progress: Progress = lambda s
     if not (path / "catalog.sqlite").is_file():
         raise no_index(path)
     with closing(Catalog(path / "catalog.sqlite")) as catalog:
-        store = LocalStore(path / "kv", read_only=not catalog.writable)
+        store = open_store(path, read_only=not catalog.writable)
         counted, keep = catalog.stats(), {prefix_key(catalog, path)}
         wrong = catalog.check_file()
         damaged = [*catalog.find_damaged(), *_wrong_keys(catalog, path)]
@@ -141,7 +141,7 @@ def _wrong_keys(catalog: Catalog, path: Path) -> Iterator[str]:
                     yield f"the KV of the chunk {row.chunk}, whose key is of other tokens or another model"
 
 
-def _bad_blobs(catalog: Catalog, store: LocalStore, keys: list[str], progress: Progress) -> Iterator[BadBlob]:
+def _bad_blobs(catalog: Catalog, store: BlobStore, keys: list[str], progress: Progress) -> Iterator[BadBlob]:
     for done, key in enumerate(keys, 1):
         try:
             unpack(store.get(key), key)

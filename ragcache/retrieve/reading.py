@@ -39,7 +39,7 @@ class Reading:
 
         self.copied = not os.access(path, os.W_OK) or not os.access(path / _DATABASE, os.W_OK)
         self._copy = tempfile.TemporaryDirectory(prefix="ragcache-") if self.copied else None
-        folder = path if self._copy is None else _copy_collection(path, Path(self._copy.name) / "vectors")
+        folder = path if self._copy is None else copy_collection(path, Path(self._copy.name) / "vectors")
         database = chroma.SqliteDBConfig(  # as chromadb.config.Settings has it
             url=str(folder / _DATABASE),
             hash_type=chroma.MigrationHash.MD5,
@@ -115,7 +115,8 @@ def mark_of(path: Path) -> tuple[int | bytes, ...]:
         return ()
 
 
-def _copy_collection(path: Path, folder: Path) -> Path:
+def copy_collection(path: Path, folder: Path) -> Path:
+    """Copy Chroma's folder to a new one, its database as of one moment."""
     shutil.copytree(path, folder, ignore=shutil.ignore_patterns(f"{_DATABASE}*"), copy_function=shutil.copyfile)
     folder.chmod(0o700)
     for part in folder.iterdir():

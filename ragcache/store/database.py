@@ -19,6 +19,7 @@ from ragcache.errors import (
     UnusableIndex,
     ingest,
 )
+from ragcache.store.attachment import is_replica
 from ragcache.store.disk import Disk
 from ragcache.store.schema import MIGRATIONS, DamagedRow
 
@@ -259,6 +260,8 @@ class Database:
 
 def is_writable(path: Path) -> bool:
     """Whether a file can be written to, or made: SQLite and others need its folder, too."""
+    if is_replica(path.parent):
+        return False
     return os.access(path.parent, os.W_OK) and (not path.exists() or os.access(path, os.W_OK))
 
 

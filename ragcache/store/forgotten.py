@@ -11,7 +11,8 @@ from collections.abc import Callable, Collection, Iterable
 from itertools import chain
 
 from ragcache.store.database import Database
-from ragcache.store.local import LocalStore, is_key
+from ragcache.store.local import is_key
+from ragcache.store.protocol import BlobStore
 
 #: In a query: any number of values in one parameter, as a JSON list.
 LISTED = "(SELECT value FROM json_each(?))"
@@ -31,14 +32,14 @@ class Forgotten:
     ----------
     catalog : Database
         Writes down what it is.
-    store : LocalStore
+    store : BlobStore
         Has the blobs.
     discard : callable
         Told every key before its blob goes, for whoever holds it in memory.
     """
 
     def __init__(
-        self, catalog: Database, store: LocalStore, discard: Callable[[str], object] = lambda key: None
+        self, catalog: Database, store: BlobStore, discard: Callable[[str], object] = lambda key: None
     ) -> None:
         self._catalog = catalog
         self._store = store

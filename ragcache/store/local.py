@@ -162,7 +162,8 @@ def hold_turn(path: Path) -> Iterator[None]:
 class LocalStore:
     """A folder of immutable blobs, one file per key, readable by its owner only, or by those who may read the folder.
 
-    Safe for several threads and several processes at once; there is no lock, only first writer wins.
+    Safe for several threads and several processes at once; there is no lock, only first writer wins. It is a
+    `ragcache.store.BlobStore`.
 
     Parameters
     ----------
@@ -184,6 +185,8 @@ class LocalStore:
     StorageFull
         The folder cannot be created.
     """
+
+    shared = False
 
     def __init__(
         self,

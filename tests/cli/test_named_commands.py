@@ -100,6 +100,12 @@ def test_the_command_that_errors_build_is_whole(line: str) -> None:
     parse(line)
 
 
+@pytest.fixture(autouse=True)
+def _nothing_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index's URL is looked up when arguments are taken."""
+    monkeypatch.setattr("ragcache.index.publication.fetch", lambda *place, **how: None)
+
+
 def parse(line: str) -> None:
     """Have the command take its arguments, and run nothing."""
     words = takewhile(lambda word: word not in ("|", ">", "&&", "2>/dev/null"), shlex.split(line)[1:])
