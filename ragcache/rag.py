@@ -159,6 +159,8 @@ class RagCache:
         )  # fmt: skip
         how.check_tuning(how.method)
         reader = how.load_reader()
+        if reader.states and how.method.encode is not None:
+            how.method.check_states(0, reader.label)
         codec = CODECS[how.kv]
         index = Index(how.path, reader, codec=codec, system=system, second_sight_bytes=second_sight_bytes)
         settings = how.settings(reader.name, reader.adapter)
@@ -471,6 +473,8 @@ class RagCache:
         rows = [methods.find_method(name) for name in names or [self.method]]
         for row in rows:
             row.check_tuning(self.reader.tuning, self.reader.label)
+            if self.reader.states and row.encode is not None:
+                row.check_states(0, self.reader.label)
         return [row.encode for row in rows if row.encode is not None]
 
     def _fused(self, names: Sequence[AnyMethod] | None) -> list[Encoder]:

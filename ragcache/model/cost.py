@@ -27,8 +27,11 @@ def kv_bytes_per_token(config: PreTrainedConfig, dtype: torch.dtype | None = Non
         The configuration's own by default, else bfloat16.
     """
     own = config.get_text_config()
+    from ragcache.model.linear_attention import find_state_layers
+
     kind = dtype or getattr(own, "dtype", None) or torch.bfloat16
     layers = own.num_hidden_layers - (getattr(own, "num_kv_shared_layers", 0) or 0)  # the others read theirs (Gemma 4)
+    layers -= len(find_state_layers(own))
     each = list(getattr(own, "per_layer_config", None) or [own] * layers)[:layers]  # heads may differ by layer
     return sum(2 * _kv_heads(one) * head_dim(one) for one in each) * kind.itemsize
 
@@ -68,12 +71,14 @@ class ModelDims:
         outside = {id(p) for p in model.get_input_embeddings().parameters()}
         outside |= {id(p) for p in head.parameters()} if head is not None else set()
         from ragcache.model.architecture import find_decoder
+        from ragcache.model.linear_attention import find_state_layers
 
         inside = find_decoder(model).parameters()
         matrices = sum(p.numel() for p in inside if p.ndim >= 2 and id(p) not in outside)
         configs = getattr(config, "per_layer_config", None) or [config]  # where layers differ, their mean
         width = sum(one.num_attention_heads * head_dim(one) for one in configs) // len(configs)
         layers = int(config.num_hidden_layers)
+        width = width * (layers - len(find_state_layers(config))) // layers  # a state's own products are left out
         return cls(layers, matrices // layers, width, config.vocab_size * config.hidden_size)
 
     def forward(self, slots: Tensor, layers: int, *, logits: bool) -> float:
