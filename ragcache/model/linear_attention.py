@@ -325,7 +325,7 @@ def _measure(
     identity = torch.eye(keys, device=end.device).expand(*end.shape[:-2], -1, -1)
     parts = [
         (_memory(run, F.pad(part, (0, values - part.shape[-1])), front) - end)[..., : part.shape[-1]]
-        for part in torch.split(identity, values, -1)  # type: ignore[no-untyped-call]
+        for part in torch.split(identity, values, -1)
     ]
     return StateChange(tokens, torch.cat(parts, -1).to(dtype), end.to(dtype), seam)
 

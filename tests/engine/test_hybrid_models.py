@@ -1,18 +1,22 @@
 """Models whose layers carry a state: any order and any hole equals the stock layers run one chunk after the other."""
 
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from conftest import tiny_reader
+from ragcache_bench import doctor
 from ragcache_bench.spliced_cache import SplicedCache
 
 from ragcache.engine.engine import Engine
 from ragcache.engine.prefill import Prefilled
 from ragcache.errors import UnsupportedModel
+from ragcache.index.chunking import Chunking
 from ragcache.index.chunks import Chunk
 from ragcache.index.index import Index
 from ragcache.layout import Retrieved
@@ -141,6 +145,29 @@ def test_a_share_is_refused_but_for_the_defaults_which_recomputes_nothing_and_sa
     report = stage.answer(QUESTION, known(stage)[::-1], sampling=Sampling(max_new_tokens=1)).report
     assert report.tokens.recomputed == 0
     assert any("nothing was recomputed: 2 of the model's 4 layers carry a state" in note for note in report.notes)
+
+
+def test_the_doctor_examines_it_and_says_what_its_states_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = tiny_reader("qwen3.5")
+    reader.tuning = None
+    monkeypatch.setattr(doctor, "_QUESTIONS", doctor._QUESTIONS[-1:])
+    monkeypatch.setattr(doctor, "_MILL", doctor._MILL[:4])
+    check, rungs = doctor.check_full_recompute(reader), doctor.ladder(reader)
+    assert check.passed
+    assert [rung.name for rung in rungs[:4]] == ["the default, auto", "no reuse, in two steps", "raw KV", "fused KV"]
+    assert [group.layers for group in doctor.layer_groups(reader)] == [(1, 3)]
+
+
+def test_short_chunks_are_noted_by_figures(tmp_path: Path) -> None:
+    def notes(name: str, tokens: int) -> list[str]:
+        embedder = SimpleNamespace(max_tokens=10_000, name="made")
+        with Index(tmp_path / name, tiny_reader(name)) as index:
+            return list(Chunking(index, embedder, tokens).notes())  # type: ignore[arg-type]
+
+    (said,) = notes("qwen3.5", 10)
+    assert re.match(r"2 of the model's 4 layers .* as much as keys and values of \d+ tokens.*at most 10:", said)
+    assert not notes("lfm2", 1000)
+    assert not notes("llama", 16)
 
 
 def test_states_are_kept_in_the_chunks_file_and_a_flipped_bit_of_one_is_a_miss(tmp_path: Path) -> None:
