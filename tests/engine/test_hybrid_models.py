@@ -38,7 +38,7 @@ class Spaced(Retrieved):
         return template.prompt([part for one in chunks for part in (one, between)], question, prefix=prefix)
 
 
-@pytest.fixture(scope="module", params=["qwen3-next", "qwen3.5", "lfm2"])
+@pytest.fixture(scope="module", params=["qwen3-next", "lfm2"])
 def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """An engine over one document of four chunks."""
     with Index(tmp_path_factory.mktemp("hybrid") / "index", tiny_reader(request.param)) as index:
