@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from ragcache.attend import ScoreMod
 from ragcache.checks import check_number
-from ragcache.encode import Encoder
-from ragcache.errors import InvalidArgument, UntunedReader, finetune
+from ragcache.encode import Encoder, PromptEncoder
+from ragcache.errors import InvalidArgument, UnsupportedModel, UntunedReader, finetune
 from ragcache.layout import Layout, Retrieved
 from ragcache.model.tuning import Tuning
 from ragcache.schedule import Flat, Schedule
@@ -135,6 +135,49 @@ class Method:
             f"one with `{finetune(self.finetuned)}` and name its folder with --adapter, or take another --method, "
             "such as auto"
         )
+
+    def check_reader(self, reader: "Reader") -> None:
+        """Refuse a model that was not tuned as the row takes it, or whose layers carry a state that it cannot reuse.
+
+        Raises
+        ------
+        UntunedReader, UnsupportedModel
+            As `check_tuning` and `check_states`.
+        """
+        self.check_tuning(reader.tuning, reader.label)
+        if reader.states and self.encode is not None:
+            self.check_states(0, reader.label)
+
+    def check_states(self, share: float, model: str) -> None:
+        """Refuse what cannot be done with a model whose layers carry a state from token to token.
+
+        Such a state passes through a chunk as a whole, so chunks are reused in order, and computed anew all or none.
+
+        Parameters
+        ----------
+        share : float
+            Of the reused tokens, to recompute.
+        model : str
+            What the message calls it.
+
+        Raises
+        ------
+        UnsupportedModel
+            If the row shapes attention, moves chunks, or chooses layer by layer, if it keeps KV of answered prompts, or
+            if the share is another than 0 and 1.
+        """
+        why = f"{model} has layers that carry a state from token to token"
+        plain = self.attend is None and isinstance(self.schedule, Flat) and isinstance(self.layout, Retrieved)
+        if not plain or isinstance(self.encode, PromptEncoder):
+            raise UnsupportedModel(
+                f"{why}, and method {self.name!r} does more than reuse chunks in order",
+                "Take another --method, such as auto or naive",
+            )
+        if 0 < share < 1:
+            raise UnsupportedModel(
+                f"{why}, and method {self.name!r} would recompute {share:.0%} of the tokens, one here and one there",
+                "Name --recompute 0 or --recompute 1, or take --method auto, which recomputes nothing there",
+            )
 
     def with_auxiliary(self, model: "str | Reader") -> "Method":
         """The same row with another auxiliary model: "smollm2", a hub id, a folder, or a reader.

@@ -157,8 +157,8 @@ class RagCache:
         if remote is not None:
             attach(how.path, remote)
         reader = how.load_reader()
-        codec = CODECS[how.kv]
-        index = Index(how.path, reader, codec=codec, system=system, second_sight_bytes=second_sight_bytes)
+        how.method.check_reader(reader)
+        index = Index(how.path, reader, codec=CODECS[how.kv], system=system, second_sight_bytes=second_sight_bytes)
         settings = how.settings(reader.name, reader.adapter)
         if settings != how.known and index.writable:
             index.catalog.set_setting("rag", settings)
@@ -475,7 +475,7 @@ class RagCache:
     def _encoders(self, names: Sequence[AnyMethod] | None) -> list[Encoder]:
         rows = [methods.find_method(name) for name in names or [self.method]]
         for row in rows:
-            row.check_tuning(self.reader.tuning, self.reader.label)
+            row.check_reader(self.reader)
         return [row.encode for row in rows if row.encode is not None]
 
     def _fused(self, names: Sequence[AnyMethod] | None) -> list[Encoder]:

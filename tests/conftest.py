@@ -57,6 +57,11 @@ GEMMA_ROPE = {
     "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
 }
 HYBRID = ["sliding_attention", "full_attention"] * 2
+LINEAR = {
+    "linear_key_head_dim": 8, "linear_value_head_dim": 12, "linear_num_key_heads": 2, "linear_num_value_heads": 4,
+    "linear_conv_kernel_dim": 4, "layer_types": ["linear_attention", "full_attention"] * 2,
+}  # fmt: skip
+EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32}
 #: Architecture to (model type, configuration beyond SIZES).
 ARCHITECTURES: dict[str, tuple[str, dict[str, Any]]] = {
     "llama": ("llama", {}),
@@ -85,6 +90,18 @@ ARCHITECTURES: dict[str, tuple[str, dict[str, Any]]] = {
         "rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5}}),
     "glm4": ("glm4", {}),
     "smollm3": ("smollm3", {}),
+    "qwen3-next": ("qwen3_next", {**LINEAR, **EXPERTS, "shared_expert_intermediate_size": 32}),
+    "qwen3.5": ("qwen3_5_text", LINEAR),
+    "lfm2": ("lfm2", {"layer_types": ["conv", "full_attention"] * 2}),
+    "granite4": (
+        "granitemoehybrid",
+        {
+            "layer_types": ["linear_attention", "full_attention"] * 2, "position_embedding_type": "rope",
+            "mamba_n_heads": 8, "mamba_d_head": 16, "mamba_d_state": 12, "mamba_n_groups": 1, "mamba_expand": 2,
+            "mamba_chunk_size": 16,
+            "num_local_experts": 0, "num_experts_per_tok": 0, "shared_intermediate_size": 32,
+        },
+    ),
 }  # fmt: skip
 
 
@@ -97,9 +114,11 @@ def tiny_model(name: str, *, dtype: torch.dtype = torch.float32, **changes: Any)
     torch.manual_seed(0)
     model = AutoModelForCausalLM.from_config(config, dtype=dtype)
     with torch.no_grad():  # larger than the usual 0.02, so that attention is not uniform and mistakes show
-        for parameter in model.parameters():
+        for name, parameter in model.named_parameters():
             if parameter.ndim >= 2:
                 parameter.normal_(0, 0.12)
+            elif name.endswith("A_log"):  # or a state forgets within a few tokens
+                parameter.uniform_(-4, -2)
     return model
 
 

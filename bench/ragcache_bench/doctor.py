@@ -129,11 +129,11 @@ class Verdict:
 
 
 def layer_groups(reader: Reader) -> list[LayerGroup]:
-    """What the load-time probe found, layers of the same layout together."""
-    layouts = reader.rotator.layouts
+    """What the load-time probe found of layers with keys, those of the same layout together."""
+    layouts, keyed = reader.rotator.layouts, [layer for layer in range(reader.layers) if layer not in reader.states]
     return [
         LayerGroup(
-            layers=tuple(i for i, other in enumerate(layouts) if other == layout),
+            layers=tuple(layer for layer, other in zip(keyed, layouts, strict=False) if other == layout),
             pairing=layout.pairing,
             dims=2 * len(layout.inv_freq),
             offset=layout.offset,
@@ -170,8 +170,9 @@ def ladder(reader: Reader) -> list[Rung]:
         "no reuse, in two steps": ("", None),
         "raw KV": ("naive", None),
         "fused KV": ("fusionrag", 0.0),
-        f"fused KV, {_RECOMPUTE:.0%} recomputed": ("fusionrag", _RECOMPUTE),
     }
+    if not reader.states:  # of which all is recomputed or nothing
+        ways[f"fused KV, {_RECOMPUTE:.0%} recomputed"] = ("fusionrag", _RECOMPUTE)
     tuned_for = [row for row in methods.list_methods().values() if row.finetuned and row.suits(reader.tuning)]
     ways |= {f"as it was tuned, {row.name}": (row.name, None) for row in tuned_for}
     seen: dict[str, list[tuple[float, bool]]] = {name: [] for name in ways}

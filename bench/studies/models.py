@@ -10,7 +10,7 @@ moves or places it.
 """
 
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from itertools import pairwise
@@ -20,12 +20,12 @@ from typing import Annotated, Any
 import torch
 import typer
 from ragcache_bench.commands.options import use_threads, write
+from ragcache_bench.spliced_cache import SplicedCache
 from torch import Tensor
-from transformers import CONFIG_MAPPING, DynamicCache, PreTrainedConfig
+from transformers import CONFIG_MAPPING, PreTrainedConfig
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from ragcache.errors import UnsupportedModel
-from ragcache.model.architecture import cache_argument
 from ragcache.model.plan import ForwardPlan, Positions, Slots
 from ragcache.model.reader import Reader
 from ragcache.model.reduced import build_reduced, reduce_config
@@ -37,8 +37,9 @@ _SSM = {"hidden_size": 64, "mamba_n_heads": 8, "mamba_d_head": 16}
 _ROPE = {"rope_type": "default", "rope_theta": 1e4}
 #: What a class's default configuration lacks, or names in a way of its own.
 GIVEN: Mapping[str, Mapping[str, Any]] = {
-    "bamba": _SSM,
-    "granitemoehybrid": _SSM,
+    "bamba": _SSM | {"num_hidden_layers": 4, "attn_layer_indices": [1, 3]},
+    "granitemoehybrid": _SSM | {"num_hidden_layers": 4, "layer_types": ["linear_attention", "full_attention"] * 2},
+    "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1},
     "cohere_compass_text": {"rope_parameters": {"full_attention": _ROPE, "sliding_attention": _ROPE}},
     "dbrx": {
         "attn_config": {"rope_theta": 1e4, "kv_n_heads": 2, "clip_qkv": 8.0},
@@ -49,6 +50,7 @@ GIVEN: Mapping[str, Mapping[str, Any]] = {
     "gemma4_assistant": {
         "text_config": {"model_type": "gemma4_text", "hidden_size_per_layer_input": 0, "vocab_size_per_layer_input": 0}
     },
+    "lfm2": {"num_hidden_layers": 4, "layer_types": ["conv", "full_attention"] * 2},
     "lfm2_moe": {"num_hidden_layers": 4, "layer_types": ["conv", "full_attention"] * 2},
     "mamba2": {"hidden_size": 64, "expand": 1, "num_heads": 4, "head_dim": 16},
     "nemotron": {"num_key_value_heads": 2},
@@ -155,22 +157,12 @@ def _compare(model: Any, seed: int) -> tuple[float, float]:
     return float((whole - stock).abs().max()), float((reused - spliced(model, ids)).abs().max())
 
 
-@torch.no_grad()
 def spliced(model: Any, ids: Sequence[int]) -> Tensor:
     """Logits of the stock model, (vocabulary,), where each chunk's KV was made alone at the chunk's own positions."""
-    parts = [list(_forward(model, ids, cut, DynamicCache())[1]) for cut in pairwise(CUTS[:-1])]
-    cache = DynamicCache()
-    for layer, made in enumerate(zip(*parts, strict=True)):
-        key, value = (torch.cat([part[side] for part in made], 2) for side in (0, 1))
-        cache.update(key, value, layer)
-    return _forward(model, ids, (CUTS[-2], CUTS[-1]), cache)[0]
-
-
-def _forward(model: Any, ids: Sequence[int], cut: tuple[int, int], cache: Any) -> tuple[Tensor, Iterator[Any]]:
-    """Logits of the last of some tokens behind a cache; and every layer's K and V that it then holds."""
-    given = {"input_ids": torch.tensor([ids[slice(*cut)]]), "position_ids": torch.arange(*cut)[None]}
-    output = model(**given, use_cache=True, **cache_argument(model, cache))
-    return output.logits[0, -1], ((layer.keys, layer.values) for layer in cache.layers)
+    cache = SplicedCache(model)
+    for start, stop in pairwise(CUTS[:-1]):
+        cache.place(ids[start:stop], start)
+    return cache.read(ids[CUTS[-2] :], CUTS[-2])
 
 
 def _first_line(error: Exception) -> str:

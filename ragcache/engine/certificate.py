@@ -140,7 +140,7 @@ def certify(
         stream = engine.start(request)
         found.append((question, stream.answer.text, verify_by_full_prefill(Given.of(request, stream), index)))
     progress("verify", len(questions), len(questions))
-    return _summarise(index, row.name, row.budget(None) if row.recompute is not None else None, found)
+    return _summarise(index, row.name, None if row.recompute is None else request.ratio, found)
 
 
 def generate_questions(index: Index, count: int, seed: int = 0) -> list[str]:

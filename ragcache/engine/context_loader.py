@@ -202,6 +202,8 @@ class ContextLoader:
         found = self.index.load(chunk, encoder, before, ahead)
         exact = found.exact and found.kv is not None and found.kv.start == self.prompt.starts[segment]
         size = len(self.prompt.segments[segment])
+        if size < len(chunk.segment) and self.reader.states:
+            return Loaded(None, "", "only a part of it stands in the prompt, and a state's change cannot be cut")
         kv = self._make(chunk, encoder, found.reason, size) if found.kv is None else found.kv
         return replace(found, kv=kv.first(size) if kv is not None and len(kv) > size else kv, exact=exact)
 

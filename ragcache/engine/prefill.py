@@ -37,7 +37,7 @@ class Prefilled:
         Forwards one more token.
     verify_draft : callable or None
         Forwards a draft of what comes next: how many of its tokens greedy decoding says too, and the logits behind
-        those; None for full prefill, the baseline, which takes every step.
+        those; None for full prefill, the baseline, and where layers carry a state: every step is taken.
     report : CacheReport
         What it was made from.
     recomputed : Tensor
@@ -96,9 +96,10 @@ class Reuse:
         context.recomputed[chosen.tokens] = True
         request.clock.note_first_token()
         session = DecodeSession(context, logits)
+        verify = None if context.reader.states else session.verify_draft  # a state does not go back
         report = build_report(plan, context.recomputed, context)
         return Prefilled(
-            plan.prompt, logits, session.step, session.verify_draft, report, context.recomputed, context,
+            plan.prompt, logits, session.step, verify, report, context.recomputed, context,
             partial(harvest_context, plan, context) if isinstance(request.method.encode, PromptEncoder) else None,
         )  # fmt: skip
 

@@ -210,11 +210,12 @@ class RequestBuilder:
     ) -> Request:
         row, notes = self._choose(options, chunks)
         row.check_tuning(self._index.reader.tuning, self._index.reader.label)
-        ratio = row.budget(options.recompute)
+        ratio, whole = self._share(row, options)
         if options.check and any(chunk.source for chunk in chunks):  # of others there is no KV anyway
             self.check_encoding(row)
         said = (
             *notes,
+            *whole,
             *filter(None, [self._index.reader.refused]),
             *self.parser.notes(frame, chunks),
             *note_copies(chunks),
@@ -224,6 +225,21 @@ class RequestBuilder:
             question, tuple(chunks), frame, row, ratio, sampling, clock, options.drafts, said, options.shared,
             options.flop_counter,
         )  # fmt: skip
+
+    def _share(self, row: Method, options: RequestOptions) -> tuple[float, tuple[str, ...]]:
+        """The share to recompute; none of the default's, with a note, where the model's layers carry a state."""
+        reader, share = self._index.reader, row.budget(options.recompute)
+        if not reader.states or row.encode is None:
+            return share, ()
+        notes = []
+        if 0 < share < 1 and options.recompute is None and row.name == DEFAULT_METHOD:
+            notes.append(
+                f"nothing was recomputed: {len(reader.states)} of the model's {reader.layers} layers carry a state, "
+                "which passes through a chunk as a whole"
+            )
+            share = 0.0
+        row.check_states(share, reader.label)
+        return share, tuple(notes)
 
     def _choose(self, options: RequestOptions, chunks: Sequence[Chunk]) -> tuple[Method, tuple[str, ...]]:
         """The method that answers: where none is named, full prefill, with a note, if it was measured to be sooner."""

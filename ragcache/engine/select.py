@@ -63,7 +63,7 @@ def _recompute_context(plan: Plan, context: PrefillContext) -> None:
         slots = context.with_fresh(tokens)
         slots = Slots(slots[slots < context.context_end])
         with request.clock.stage("prefill"):
-            context.forward(slots, last=context.reader.kv_layers - 1)  # of which keys and values are wanted, no more
+            context.forward(slots, last=context.reader.last_kept)  # of which keys and values are wanted, no more
         context.recomputed[tokens] = True
 
 

@@ -96,16 +96,31 @@ class Chunking:
         return known.items() >= self.settings.items()
 
     def notes(self) -> tuple[str, ...]:
-        """What limits keep chunks shorter than was asked for."""
+        """What limits keep chunks shorter than was asked for, and whether longer ones would take less room."""
         caps = (
             (self._room, f"{self.index.reader.name} takes"),
             (self.embedder.max_tokens, f"{self.embedder.name} embeds"),
         )
-        return tuple(
+        shorter = (
             f"chunks are shorter than the {self.tokens:,} tokens asked for: {takes} at most {most:,}"
             for most, takes in caps
             if most < self.tokens
         )
+        return (*shorter, *self._note_states())
+
+    def _note_states(self) -> Iterator[str]:
+        """That most of an index would be states, where the model's layers carry some and chunks are short."""
+        reader = self.index.reader
+        if not reader.states or reader.refused:
+            return
+        fixed, longest = reader.bytes_per_chunk, min(self.tokens, self._room, self.embedder.max_tokens)
+        even = -(-fixed // reader.bytes_per_token)
+        if longest < even:
+            yield (
+                f"{len(reader.states)} of the model's {reader.layers} layers carry a state, which takes "
+                f"{fixed / 1e6:,.1f} MB of each chunk, as much as keys and values of {even:,} tokens, and chunks have "
+                f"at most {longest:,}: longer ones (--chunk-tokens, --embedder) take less room in all"
+            )
 
     def fits_title(self, line: str) -> bool:
         """Whether a title line leaves most of a chunk to its text."""

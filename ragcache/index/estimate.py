@@ -1,7 +1,7 @@
 """How long encoding takes: an ingestion's batches, drawn up from lengths alone, and a few of them made and timed."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, chain, groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
@@ -176,9 +176,9 @@ class Trial:
         """KV of as many tokens, in as many parts, under a key of its own, so that nothing is found to be there."""
         ends = [one.left * part // one.parts for part in range(one.parts + 1)] if one.parts else []
         sizes = [end - start for start, end in pairwise(ends)]
-        whole = self._index.reader.encode(self._ids(0, max(sizes))) if any(sizes) else None
-        kvs = (whole.first(size) for size in sizes) if whole else ()
-        own = (ChunkKV(tuple(layer.clone() for layer in kv.layers), 0, kv.token_ids, {}) for kv in kvs)
+        made = {size: self._index.reader.encode(self._ids(0, size)) for size in set(sizes) if size}
+        kvs = (made[size] for size in sizes if size)
+        own = (replace(kv, layers=tuple(layer.clone() for layer in kv.layers)) for kv in kvs)
         return LeftContext(tuple(own), (f"trial {self._runs}",))
 
     def _ids(self, first: int, tokens: int) -> tuple[int, ...]:

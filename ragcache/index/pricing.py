@@ -90,8 +90,8 @@ class Pricing:
 
     def _bytes_per_token(self, tokens: int) -> int:
         """Bytes that a token's KV takes as the index writes it, in a chunk of so many tokens."""
-        layers = self.index.reader.encode(self.index.template.chunk("a", "").token_ids[:1]).layers
-        return round(bytes_of_form(form_of(layers), self.index.codec, tokens) / tokens)
+        kv = self.index.reader.encode(self.index.template.chunk("a", "").token_ids[:1])
+        return round((bytes_of_form(form_of(kv.layers), self.index.codec, tokens) + kv.state_nbytes) / tokens)
 
     def _lacking(self, encoder: Encoder) -> Iterator[list[int]]:
         """Tokens of the chunks, document by document, that the index has without an encoding of theirs."""

@@ -176,3 +176,8 @@ def _damaged(config: LoraConfig, why: str) -> UnusableAdapter:
         f"cannot load the adapter {str(config.folder)!r}: its {WEIGHTS} is damaged ({why}); copy it anew from where it "
         "came from, or name another folder with --adapter"
     )
+
+
+def digest_weights(weights: str | None, adapter: Adapter | None) -> str | None:
+    """Digest of weights that an adapter was merged into; None, as without one, where memory has to be hashed."""
+    return f"{weights}+{adapter.digest}" if weights and adapter else weights

@@ -10,6 +10,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.cache_utils import Cache
 
 from ragcache.errors import UnsupportedModel
+from ragcache.model.linear_attention import find_state_layers
 
 
 class AttentionSwitch:
@@ -63,6 +64,8 @@ def find_layers(model: Any) -> nn.ModuleList:
 def find_kv_owners(config: PreTrainedConfig) -> list[int]:
     """For each decoder layer, the layer whose K and V it reads: its own but where a model's last ones share (Gemma 4).
 
+    One that carries a state reads none; it counts with the next one above that does, or the last one.
+
     Parameters
     ----------
     config : PreTrainedConfig
@@ -74,7 +77,11 @@ def find_kv_owners(config: PreTrainedConfig) -> list[int]:
     shared = (
         max((one for one in range(own) if kinds[one] == kinds[layer]), default=layer) for layer in range(own, depth)
     )
-    return [*range(own), *shared]
+    owners, states = [*range(own), *shared], set(find_state_layers(config))
+    readers = [layer for layer in range(depth) if layer not in states]
+    if not states or not readers:
+        return owners
+    return [owners[next((one for one in readers if one >= layer), readers[-1])] for layer in range(depth)]
 
 
 def caches_latents(config: PreTrainedConfig) -> bool:

@@ -103,11 +103,18 @@ def _compare(reader: Any, tokens: int) -> None:
 
 
 def _read(reader: Any, ids: list[int], reused: int) -> Tensor:
-    """Logits after all tokens, (vocabulary,); the first ones' KV is made apart, and moved behind other positions."""
+    """Logits after all tokens, (vocabulary,); the first ones' KV is made apart, and moved behind other positions.
+
+    Where layers carry a state it is made in two chunks: what the second does to a state is seen only behind another.
+    """
     tokens, shift = len(ids), _SHIFT if reused else 0
     buffer = reader.buffer(tokens)
     if reused:
-        reader.place(buffer, reader.encode(ids[:reused]), 0, shift)
+        cut = reused // 2 if reader.states else reused
+        first = reader.encode(ids[:cut])
+        reader.place(buffer, first, 0, shift)
+        if cut < reused:
+            reader.place(buffer, reader.encode(ids[cut:reused], [first]), cut, cut + shift)
     slots = torch.arange(reused, tokens, device=reader.device)
     plan = ForwardPlan(Slots(slots), tokens)
     logits: Tensor = reader.logits(ids[reused:], Positions(slots + shift), buffer, plan)

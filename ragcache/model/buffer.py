@@ -6,7 +6,7 @@ which is the very object that the attention function receives; unless the model 
 latents, whose attention asks the buffer.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,6 +17,7 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 
 from ragcache.errors import UnsupportedModel
 from ragcache.model.encoded import EncodedLayers, nbytes_of
+from ragcache.model.linear_attention import StateLayer, is_change, pack_changes, unpack_change
 from ragcache.model.plan import ForwardPlan, Part, Slots
 
 
@@ -29,13 +30,13 @@ class ChunkKV:
     layers : sequence of Tensor
         Per layer (2, kv_heads, tokens, head_dim), K first; K carries the rotation of the positions it was made at. Or
         (1, kv_heads, tokens, width), where the two that a model caches are of different widths, side by side: latents
-        (MLA), and the part of the keys that turns.
+        (MLA), and the part of the keys that turns. Layers that carry a state are not among them.
     start : int
         RoPE position of the first token when it was made.
     token_ids : tuple of int
         The tokens.
     extras : dict of str to Tensor
-        What an encoder stores beside K and V.
+        What an encoder stores beside K and V, by token; and what the tokens do to the state of layers that carry one.
     """
 
     layers: Sequence[Tensor]
@@ -47,9 +48,9 @@ class ChunkKV:
         return len(self.token_ids)
 
     def first(self, tokens: int) -> "ChunkKV":
-        """The same of its first tokens only, which know nothing of those behind them."""
+        """The same of its first tokens only, which know nothing of those behind them, without what cannot be cut."""
         layers = tuple(layer[:, :, :tokens] for layer in self.layers)
-        extras = {name: extra[:tokens] for name, extra in self.extras.items()}
+        extras = {name: extra[:tokens] for name, extra in self.extras.items() if not is_change(name)}
         return ChunkKV(layers, self.start, self.token_ids[:tokens], extras)
 
     def placed(self, extras: Sequence[str]) -> "ChunkKV":
@@ -59,6 +60,11 @@ class ChunkKV:
         """
         kept = {name: extra.clone() for name, extra in self.extras.items() if name in extras}
         return replace(self, layers=(), extras=kept)
+
+    @property
+    def state_nbytes(self) -> int:
+        """Bytes of what does not grow with the tokens: the changes of states."""
+        return sum(extra.nbytes for name, extra in self.extras.items() if is_change(name))
 
     @property
     def nbytes(self) -> int:
@@ -149,14 +155,17 @@ class KVBuffer(Cache):
     Parameters
     ----------
     layers : int
-        Decoder layers of the model.
+        Decoder layers of the model that keep anything.
     capacity : int
         Slots to allocate; grows when exceeded.
+    states : sequence of int
+        Those of the layers that carry a state instead of K and V.
     """
 
-    def __init__(self, layers: int, capacity: int) -> None:
+    def __init__(self, layers: int, capacity: int, states: Sequence[int] = ()) -> None:
         self._common = _Common(max(capacity, 1))
-        super().__init__(layers=[_Layer(self._common, index) for index in range(layers)])
+        self.states = {index: StateLayer(index) for index in states}
+        super().__init__(layers=[self.states.get(index) or _Layer(self._common, index) for index in range(layers)])
 
     @property
     def capacity(self) -> int:
@@ -208,15 +217,33 @@ class KVBuffer(Cache):
             layers.decode_into(number, layer.both[:, 0, :, slot:end])
             layer.length = max(layer.length, end)
 
+    def place_changes(self, slot: int, tokens: int, extras: Mapping[str, Tensor], device: torch.device) -> None:
+        """Have the tokens in the slots from `slot` on change the states as they did where their KV was made.
+
+        Raises
+        ------
+        UnsupportedModel
+            If the extras do not say how.
+        """
+        for number, layer in self.states.items():
+            layer.write(slot, slot + tokens, unpack_change(extras, number, tokens, device))
+
+    def read_changes(self, start: int) -> dict[str, Tensor]:
+        """How the run of tokens that begins at a slot changes the states, as extras, where that was measured."""
+        found = {number: layer.change(start) for number, layer in self.states.items()}
+        return pack_changes({number: change for number, change in found.items() if change is not None})
+
     def read(self, start: int, end: int) -> tuple[Tensor, ...]:
         """Copies of K and V in slots `start` to `end`: per layer (2, kv_heads, end - start, head_dim)."""
         return tuple(layer.both[:, 0, :, start:end].clone() for layer in self._slotted())
 
     def beginning(self, end: int, capacity: int) -> "KVBuffer":
         """A buffer of its own, with room for `capacity` slots and a copy of those filled before `end`."""
-        other, filled = KVBuffer(len(self.layers), capacity), min(end, self.length)
+        other, filled = KVBuffer(len(self.layers), capacity, list(self.states)), min(end, self.length)
         if filled:
             other.place(0, [layer.both[:, 0, :, :filled] for layer in self._slotted()])
+        for number, layer in self.states.items():
+            layer.copy_to(other.states[number], end)
         return other
 
     def keys(self, start: int, end: int) -> list[Tensor]:
@@ -228,11 +255,12 @@ class KVBuffer(Cache):
 
     def keys_at(self, layer: int, slots: Slots) -> Tensor:
         """Keys that stand in `slots` of a layer, (kv_heads, rows, head_dim)."""
-        return self._slotted()[layer].keys[0].index_select(1, slots)
+        found: Tensor = self.layers[layer].keys[0].index_select(1, slots)
+        return found
 
     def write(self, layer: int, slots: Slots, key: Tensor, value: Tensor) -> None:
         """Overwrite K and V of a layer, (kv_heads, rows, head_dim) each, in `slots`, which must be filled already."""
-        target = self._slotted()[layer]
+        target = self.layers[layer]
         target.keys[0].index_copy_(1, slots, key)
         target.values[0].index_copy_(1, slots, value)
 
@@ -240,12 +268,38 @@ class KVBuffer(Cache):
         """Forget every slot from `length` on."""
         for layer in self._slotted():
             layer.length = min(layer.length, length)
+        for state in self.states.values():
+            state.truncate(length)
 
     @property
     def length(self) -> int:
         """Slots filled."""
         return max(layer.length for layer in self._slotted())
 
+    def get_recurrent_state(self, layer_idx: int, state_idx: int = 0) -> Tensor | None:
+        """As transformers' layers ask for it."""
+        return self._state(layer_idx, state_idx).get_recurrent_state()
+
+    def update_recurrent_state(
+        self, recurrent_states: Tensor, layer_idx: int, state_idx: int = 0, **kwargs: Any
+    ) -> Tensor:
+        """The same, at a layer's end."""
+        return self._state(layer_idx, state_idx).update_recurrent_state(recurrent_states)
+
+    def get_conv_state(self, layer_idx: int, state_idx: int = 0) -> Tensor | None:
+        """As transformers' layers ask for it."""
+        return self._state(layer_idx, state_idx).get_conv_state()
+
+    def update_conv_state(
+        self, conv_states: Tensor, layer_idx: int, state_idx: int = 0, *, conv_kernel_size: int, **kwargs: Any
+    ) -> Tensor:
+        """The same, with the inputs of a layer's tokens."""
+        return self._state(layer_idx, state_idx).update_conv_state(conv_states, conv_kernel_size)
+
+    def _state(self, layer: int, number: int) -> StateLayer:
+        if number or layer not in self.states:
+            raise UnsupportedModel(f"layer {layer} carries a state number {number}, where one or none was expected")
+        return self.states[layer]
+
     def _slotted(self) -> list[_Layer]:
-        layers: list[_Layer] = self.layers
-        return layers
+        return [layer for layer in self.layers if isinstance(layer, _Layer)]

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from ragcache.errors import UnsupportedModel
+from ragcache.model.linear_attention import STATE_KINDS, find_state_layers
 
 _PLAIN_LAYERS = {"full_attention", "sliding_attention", "chunked_attention"}
 _ORDINARY, _RESERVED = "the house", (5, 7)
@@ -26,9 +27,11 @@ def check_config(model: Any) -> None:
         _refuse("it is an encoder-decoder; ragcache serves decoders")
     if getattr(config, "index_topk", None):
         _refuse("an indexer chooses what its attention sees (DSA), whose own keys would have to be kept beside K and V")
-    kinds = set(getattr(config, "layer_types", None) or ()) - _PLAIN_LAYERS
+    kinds = set(getattr(config, "layer_types", None) or ()) - _PLAIN_LAYERS - STATE_KINDS
     if kinds:
         _refuse(f"it has {', '.join(sorted(kinds))} layers, whose state is not a KV of the chunk's own tokens")
+    if len(find_state_layers(config)) == config.num_hidden_layers:
+        _refuse("none of its layers has keys and values")
     if getattr(config, "num_kv_shared_layers", 0) == config.num_hidden_layers:
         _refuse("all of its layers read the keys and values of another model")
     if getattr(config, "altup_num_inputs", 0):
@@ -40,6 +43,8 @@ def check_config(model: Any) -> None:
 def rotary_frequencies(model: Any) -> list[Tensor]:
     """The distinct inverse frequencies of the model's rotary modules, each (pairs,) fp32.
 
+    There may be none where layers carry a state, which tells what came first: nothing is to be moved then.
+
     Raises
     ------
     UnsupportedModel
@@ -50,7 +55,7 @@ def rotary_frequencies(model: Any) -> list[Tensor]:
         leaf = name.rpartition(".")[2]
         if leaf.endswith("inv_freq") and buffer.ndim == 1:  # dynamic NTK's `original` ones too: a long prompt moves it
             found[tuple(buffer.double().tolist())] = buffer.detach()
-    if not found:
+    if not found and not find_state_layers(model.config.get_text_config()):
         _refuse("it has no rotary position embedding; learned positions and ALiBi cannot be moved")
     return list(found.values())
 

@@ -28,10 +28,14 @@ def kv_bytes_per_token(config: PreTrainedConfig, dtype: torch.dtype | None = Non
         The configuration's own by default, else bfloat16.
     """
     own = config.get_text_config()
+    from ragcache.model.linear_attention import find_state_layers
+
     kind = dtype or getattr(own, "dtype", None) or torch.bfloat16
     if latent := getattr(own, "kv_lora_rank", None):  # MLA: one latent for all heads, and the part of K that turns
-        return int(own.num_hidden_layers * (latent + own.qk_rope_head_dim) * kind.itemsize)
+        attending = own.num_hidden_layers - len(find_state_layers(own))
+        return int(attending * (latent + own.qk_rope_head_dim) * kind.itemsize)
     layers = own.num_hidden_layers - (getattr(own, "num_kv_shared_layers", 0) or 0)  # the others read theirs (Gemma 4)
+    layers -= len(find_state_layers(own))
     each = list(getattr(own, "per_layer_config", None) or [own] * layers)[:layers]  # heads may differ by layer
     return sum(2 * _kv_heads(one) * head_dim(one) for one in each) * kind.itemsize
 
@@ -73,6 +77,7 @@ class ModelDims:
         outside = {id(p) for p in model.get_input_embeddings().parameters()}
         outside |= {id(p) for p in head.parameters()} if head is not None else set()
         from ragcache.model.architecture import find_decoder
+        from ragcache.model.linear_attention import find_state_layers
 
         inside = find_decoder(model).parameters()
         matrices = sum(_numbers(p) for p in inside if p.ndim >= 2 and id(p) not in outside)
@@ -83,6 +88,8 @@ class ModelDims:
             key, value, heads = config.qk_nope_head_dim, config.v_head_dim, config.num_attention_heads
             width = heads * (key + config.qk_rope_head_dim + value) // 2
             expansion = latent * heads * (key + value)
+        attending = layers - len(find_state_layers(config))  # a state's own products are left out
+        width, expansion = (one * attending // layers for one in (width, expansion))
         return cls(layers, matrices // layers, width, config.vocab_size * config.hidden_size, expansion)
 
     def forward(self, slots: Tensor, layers: int, *, logits: bool) -> float:

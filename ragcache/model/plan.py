@@ -99,6 +99,8 @@ class ForwardPlan:
     cu_seqlens : sequence of int
         Cumulative lengths of packed sequences, from 0 to `end`; empty where there is one. No row sees a slot before its
         own sequence's, and probabilities are over its own sequence's keys.
+    measure_states : bool
+        Find what each run of rows does to a layer's state, too, where layers carry one.
     """
 
     slots: Slots
@@ -113,6 +115,7 @@ class ForwardPlan:
     score_mod: ScoreModFunction | None = None
     last: int | None = None
     cu_seqlens: Sequence[int] = ()
+    measure_states: bool = False
     _blocks: dict[Window, list[Block]] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property

@@ -1,7 +1,7 @@
 """Reader: a decoder and its tokenizer, probed once, forwarding one prompt at a time."""
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -9,11 +9,11 @@ from typing import Any, Self, TypeVar
 
 import torch
 from torch import Tensor
-from transformers.cache_utils import Cache
+from transformers.cache_utils import Cache, DynamicCache
 
 from ragcache.errors import UnsupportedModel
 from ragcache.model import attention, compatibility, rope, windows
-from ragcache.model.adapter import Adapter, load_adapter
+from ragcache.model.adapter import digest_weights, load_adapter
 from ragcache.model.architecture import AttentionSwitch, cache_argument, caches_latents, find_kv_owners, find_layers
 from ragcache.model.batching import BatchBuffer, BatchScheduler, ForwardRequest, rows_with_logits, split_logits
 from ragcache.model.behaviour import check_behaviour, compare_whole
@@ -22,6 +22,7 @@ from ragcache.model.chunked_mlp import chunked_mlp
 from ragcache.model.cost import ModelDims
 from ragcache.model.fingerprint import describe_model, fingerprint, weights_in_memory
 from ragcache.model.layer_hooks import checked_layers, layer_hooks
+from ragcache.model.linear_attention import find_mixers, find_state_layers, state_hooks
 from ragcache.model.links import LinkTokens, load_links
 from ragcache.model.lock import FairLock
 from ragcache.model.packing import pack_sequences
@@ -32,7 +33,6 @@ from ragcache.model.tuning import Tuning, read_tuning
 from ragcache.model.weight_files import weights_of_checkpoint
 
 _Answer = TypeVar("_Answer")
-_ROTATED = 4096  # slots whose keys turn together: bounds their fp32 copies
 
 
 class Reader:
@@ -62,7 +62,11 @@ class Reader:
     layers : int
         Decoder layers.
     kv_layers : int
-        Those of them, the first ones, that make K and V; the others read theirs.
+        Those of them that make K and V; others, the last ones, read theirs, or carry a state.
+    states : tuple of int
+        Those of them that carry a state instead: linear attention, short convolutions.
+    last_kept : int or None
+        The layer whose K and V end a forward that keeps them and no more; None where a state is kept above them.
     rotator : KeyRotator
         Moves keys in the layouts that the probe found.
     limit : int
@@ -88,13 +92,15 @@ class Reader:
         self._weights = weights
         self._lock = FairLock()
         self.device: torch.device = model.device
-        self._attention = AttentionSwitch(model)
-        self._stack: Iterable[torch.nn.Module] = ()
+        self._attention, self._stack = AttentionSwitch(model), torch.nn.ModuleList()
         self._kept: int | None = None
         self._given: dict[str, Any] = {"use_cache": True}
         self._owners = find_kv_owners(model.config.get_text_config())
         self.layers, self.kv_layers = len(self._owners), len(set(self._owners))
         self._expanded = caches_latents(model.config)  # our attention is given other keys than the buffer gave
+        self.states = find_state_layers(model.config.get_text_config())
+        self.last_kept = None if max(self.states, default=-1) > max(self._owners) else max(self._owners)
+        self._mixers: Mapping[int, torch.nn.Module] = {}
         self.limit = compatibility.length_limit(model)
         self._probe_tokens = compatibility.probe_tokens(model, tokenizer)
         self.rotator = self._admit()
@@ -139,7 +145,7 @@ class Reader:
         added = load_adapter(adapter) if adapter is not None else None
         model, tokenizer = load_pretrained(name, dtype=dtype, device=device, revision=revision, adapter=added)
         weights = weights_of_checkpoint(name) or getattr(model.config, "_commit_hash", None)
-        reader = cls(model, tokenizer, name=name, weights=_with_adapter(weights, added))
+        reader = cls(model, tokenizer, name=name, weights=digest_weights(weights, added))
         reader.adapter = str(Path(adapter).absolute()) if adapter is not None else ""
         reader.take_up_tuning(name if adapter is None else adapter)
         return reader
@@ -205,12 +211,17 @@ class Reader:
         """Bytes of K and V of one token over all layers, as stored uncompressed."""
         return sum(tensor.nbytes for tensor in self.encode(self._probe_tokens[:1]).layers)
 
+    @cached_property
+    def bytes_per_chunk(self) -> int:
+        """Bytes that a chunk takes besides, whatever its length: what it does to states, where layers carry one."""
+        return self.encode(self._probe_tokens[:1]).state_nbytes
+
     def buffer(self, capacity: int) -> KVBuffer:
         """An empty buffer with room for `capacity` slots."""
-        return KVBuffer(self.kv_layers, capacity)
+        return KVBuffer(self.kv_layers + len(self.states), capacity, self.states)
 
     def readers_of(self, layer: int) -> list[int]:
-        """The layers that read a layer's K and V: itself, and those that share them."""
+        """The layers that read a layer's K and V: itself, and those that share them. States count with the next one."""
         return [one for one, owner in enumerate(self._owners) if owner == layer]
 
     @property
@@ -219,13 +230,7 @@ class Reader:
         return min((owner for layer, owner in enumerate(self._owners) if owner != layer), default=self.layers - 1) + 1
 
     @torch.no_grad()
-    def forward(
-        self,
-        token_ids: Sequence[int],
-        positions: Positions,
-        buffer: KVBuffer,
-        plan: ForwardPlan,
-    ) -> None:
+    def forward(self, token_ids: Sequence[int], positions: Positions, buffer: KVBuffer, plan: ForwardPlan) -> None:
         """Run the plan's rows against the buffer, writing their K and V.
 
         Parameters
@@ -266,7 +271,7 @@ class Reader:
 
     def _kept_rows(self, request: ForwardRequest) -> int | Tensor | None:
         """Rows that logits are wanted of; told a number, models whose layers share KV drop the others on the way."""
-        if self.kv_layers == self.layers or not request.keep:
+        if self.kv_layers + len(self.states) == self.layers or not request.keep:
             return request.keep
         return self._indices(range(len(request.token_ids) - request.keep, len(request.token_ids)))
 
@@ -290,7 +295,7 @@ class Reader:
     def _run_in_batch(self, call: ForwardRequest) -> bool:
         """Whether a forward was run with others', because this thread's request is one of several."""
         scheduler = BatchScheduler.here(self._forward_batch)
-        if scheduler is None or call.kind is None:
+        if scheduler is None or call.kind is None or self.states:
             return False
         scheduler.wait(call)
         return True
@@ -333,9 +338,8 @@ class Reader:
         tuple of (Tensor, Cache)
             (vocabulary,) fp32 logits of the last token, or (rows, vocabulary), and the cache to pass on.
         """
-        from transformers import DynamicCache
-
-        cache = DynamicCache() if cache is None else cache
+        if cache is None:
+            cache = DynamicCache(config=self.model.config if self.states else None)
         with self._lock, self._attention.use(attention or self.model.config._attn_implementation):
             given = self._tokens(token_ids) | cache_argument(self.model, cache)
             output = self.model(use_cache=True, logits_to_keep=rows or 1, **given)
@@ -368,6 +372,8 @@ class Reader:
         todo : sequence of (sequence of int, sequence of ChunkKV)
             Tokens and left context of each.
         """
+        if self.states and len(todo) > 1:  # a state passes from row to row
+            return [kv for one in todo for kv in self.encode_all([one])]
         sequences = pack_sequences(todo)
         end = sequences[-1].slots.stop
         buffer = self.buffer(end)
@@ -378,15 +384,17 @@ class Reader:
         tokens, slots, positions = zip(*rows, strict=True)
         states: list[Tensor] = []
         borders = [*(one.start for one in sequences), end]
-        plan = ForwardPlan(Slots(self._indices(slots)), end, last=self.kv_layers - 1, cu_seqlens=borders)
+        plan = ForwardPlan(Slots(self._indices(slots)), end, last=self.last_kept, cu_seqlens=borders)
+        plan.measure_states = bool(self.states)
         if self._kept is not None:
             plan.on_enter = lambda layer, entering: states.append(entering) if layer == self._kept else None
         self.forward(tokens, Positions(self._indices(positions)), buffer, plan)
         kept = torch.split(states[0], [len(one.ids) for one in sequences]) if states else ()  # (tokens, width) each
         extras = [{HIDDEN: part.clone()} for part in kept] or [{} for _ in sequences]
         return [
-            ChunkKV(buffer.read(sequence.slots.start, sequence.slots.stop), sequence.behind, sequence.ids, extra)
-            for sequence, extra in zip(sequences, extras, strict=True)
+            ChunkKV(buffer.read(one.slots.start, one.slots.stop), one.behind, one.ids, extra | states)
+            for one, extra in zip(sequences, extras, strict=True)
+            for states in [buffer.read_changes(one.slots.start)]
         ]
 
     def place(self, buffer: KVBuffer, kv: ChunkKV, slot: int, position: int) -> None:
@@ -401,17 +409,10 @@ class Reader:
         moved: list[tuple[range, int]] = []  # slots, and how far their keys move
         for kv, slot, position in placements:
             buffer.place_from(slot, kv.layers, self.device)
+            buffer.place_changes(slot, len(kv), kv.extras, self.device)
             moved.append((range(slot, slot + len(kv)), position - kv.start))
             del kv
-        first = min((slots.start for slots, _ in moved), default=0)
-        end = max((slots.stop for slots, _ in moved), default=0)
-        deltas = torch.zeros(end - first, dtype=torch.int64)  # (slots,): what stands between stays where it is
-        for slots, delta in moved:
-            deltas[slots.start - first : slots.stop - first] = delta
-        for start in range(0, len(deltas), _ROTATED):
-            part = deltas[start : start + _ROTATED]
-            if part.any():
-                self.rotator.rotate(buffer.keys(first + start, first + start + len(part)), part)
+        self.rotator.rotate_spans(buffer.keys, moved)
 
     def _indices(self, numbers: Sequence[int]) -> Tensor:
         return torch.tensor(numbers, device=self.device)
@@ -429,7 +430,12 @@ class Reader:
 
     @contextmanager
     def _ready(self, buffer: KVBuffer, plan: ForwardPlan) -> Iterator[None]:
-        with self._running(len(plan.slots)), buffer.writing(plan), layer_hooks(self._stack, plan):
+        with (
+            self._running(len(plan.slots)),
+            buffer.writing(plan),
+            layer_hooks(self._stack, plan),
+            state_hooks(self._mixers, buffer.states, plan.slots, measure=plan.measure_states),
+        ):
             yield
 
     @contextmanager
@@ -450,6 +456,7 @@ class Reader:
         try:
             compatibility.check_config(self.model)
             self._stack = find_layers(self.model)
+            self._mixers = find_mixers(self._stack, self.states)
             rotator = self.rotator = KeyRotator(self._probe())
             self._check_behaviour()
         except (UnsupportedModel, MemoryError, torch.OutOfMemoryError):
@@ -468,19 +475,17 @@ class Reader:
     def _probe(self) -> list[RopeLayout]:
         frequencies = compatibility.rotary_frequencies(self.model)
         self._given |= windows.handed_down(self.model, self._attention.use, self.limit)
-        return rope.probe(
-            self._record, frequencies, limit=self.limit, tolerance=compatibility.tolerance(self.model.dtype)
-        )
+        tolerance = compatibility.tolerance(self.model.dtype)
+        return rope.probe(self._record, frequencies, limit=self.limit, tolerance=tolerance)
 
     def _record(self, position: int) -> list[tuple[Tensor, Tensor]]:
         """K and V per layer of two tokens at `position`; also checks that every layer calls our attention."""
         seen: set[int] = set()
         sinks = {layer: (lambda _, layer=layer: seen.add(layer)) for layer in range(self.layers)}
         slots = torch.arange(2, device=self.device)
-        buffer = self.buffer(2)
-        plan = ForwardPlan(Slots(slots), 2, scores=sinks)  # type: ignore[arg-type]
+        buffer, plan = self.buffer(2), ForwardPlan(Slots(slots), 2, scores=sinks)  # type: ignore[arg-type]
         self.forward(self._probe_tokens, Positions(slots + position), buffer, plan)
-        if missing := sorted(set(range(self.layers)) - seen):
+        if missing := sorted(set(range(self.layers)) - seen - set(self.states)):
             raise UnsupportedModel(f"layers {missing} do not run attention through transformers' attention interface")
         return [(layer[0], layer[1:]) for layer in buffer.read(0, 2)]
 
@@ -493,8 +498,3 @@ class ReducedReader(Reader):
 
     def _check_behaviour(self) -> None:
         compare_whole(self)
-
-
-def _with_adapter(weights: str | None, adapter: Adapter | None) -> str | None:
-    """Digest of weights that an adapter was merged into; None, as without one, where memory has to be hashed."""
-    return f"{weights}+{adapter.digest}" if weights and adapter else weights

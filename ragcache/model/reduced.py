@@ -16,6 +16,7 @@ WINDOW = 12  # tokens that a sliding window, or a chunk, of a reduced copy holds
 _MOST_LAYERS = 12
 _MOST_WEIGHTS = 50_000_000
 _SCALE = 0.12  # of random weights: larger than the usual 0.02, or attention is uniform and no mistake shows
+_LOG_DECAY = (-4.0, -2.0)  # of random states: as they are made they forget within a few tokens, and no mistake shows
 WINDOWS = ("sliding_window", "sliding_window_size", "window_size", "attention_window", "attention_chunk_size")
 _DEPTHS = ("num_hidden_layers", "encoder_layers", "decoder_layers", "n_layer", "n_layers", "num_layers")
 _HEADS = ("num_attention_heads", "encoder_attention_heads", "decoder_attention_heads", "n_head", "n_heads", "num_heads")
@@ -33,7 +34,8 @@ _MOST = {
     "num_shared_experts": 1, "moe_num_shared_experts": 1, "zero_expert_num": 2, "n_group": 2, "topk_group": 1,
     "first_k_dense_replace": 1, "num_dense_layers": 1, "moe_layer_start_index": 1, "kv_lora_rank": 16,
     "q_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "qk_head_dim": 16, "floor_scale": 128,
-    "query_pre_attn_scalar": 16, "attn_logit_softcapping": 1,
+    "query_pre_attn_scalar": 16, "attn_logit_softcapping": 1, "linear_key_head_dim": 16, "linear_value_head_dim": 24,
+    "linear_num_key_heads": 2, "linear_num_value_heads": 4, "mamba_chunk_size": 16,
 }  # fmt: skip
 
 
@@ -71,9 +73,11 @@ def build_reduced(config: PreTrainedConfig, kind: Any = AutoModelForCausalLM, se
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(seed)
         model = build(copy.deepcopy(config), dtype=torch.float32)
-        for parameter in model.parameters():
+        for name, parameter in model.named_parameters():
             if parameter.ndim >= 2:
                 parameter.normal_(0, _SCALE)
+            elif name.endswith("A_log"):
+                parameter.uniform_(*_LOG_DECAY)
     return model.eval()
 
 

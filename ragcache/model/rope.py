@@ -15,6 +15,7 @@ from torch import Tensor
 from ragcache.errors import UnsupportedModel
 
 Pairing = Literal["none", "half", "interleaved"]
+_ROTATED = 4096  # slots whose keys turn together: bounds their fp32 copies
 PROBE_SHIFTS = (1, 37)  # and the last positions that the model allows
 
 
@@ -88,6 +89,26 @@ class KeyRotator:
                 cos, sin = layout.waves(deltas)
                 waves[layout.inv_freq] = cos.to(keys.device), sin.to(keys.device)
             layout.turn(keys, *waves[layout.inv_freq])
+
+    def rotate_spans(self, keys: Callable[[int, int], Sequence[Tensor]], moved: Sequence[tuple[range, int]]) -> None:
+        """Move the keys in some ranges of slots, together.
+
+        Parameters
+        ----------
+        keys : callable
+            `keys(start, end)` gives every layer's keys in slots `start` to `end`, to be changed in place.
+        moved : sequence of (range, int)
+            Slots, and how far their keys move.
+        """
+        first = min((slots.start for slots, _ in moved), default=0)
+        end = max((slots.stop for slots, _ in moved), default=0)
+        deltas = torch.zeros(end - first, dtype=torch.int64)  # (slots,): what stands between stays where it is
+        for slots, delta in moved:
+            deltas[slots.start - first : slots.stop - first] = delta
+        for start in range(0, len(deltas), _ROTATED):
+            part = deltas[start : start + _ROTATED]
+            if part.any():
+                self.rotate(keys(first + start, first + start + len(part)), part)
 
 
 def probe(

@@ -19,6 +19,7 @@ from transformers.masking_utils import sdpa_mask
 
 from ragcache.errors import UnsupportedModel
 from ragcache.model.architecture import cache_argument
+from ragcache.model.linear_attention import STATE_KINDS, find_state_layers
 from ragcache.model.plan import Chunked, Window, visible, window_size
 from ragcache.model.reduced import WINDOWS
 
@@ -65,7 +66,7 @@ def handed_down(model: Any, attending: Attending, limit: int) -> dict[str, tuple
 def _windowed(config: Any, span: int) -> bool:
     """Whether the configuration speaks of a window that a prompt can outgrow."""
     sizes = [getattr(config, name, None) for name in WINDOWS]
-    kinds = set(getattr(config, "layer_types", None) or ()) - {"full_attention"}
+    kinds = set(getattr(config, "layer_types", None) or ()) - {"full_attention"} - STATE_KINDS
     return bool(kinds) or any(isinstance(size, int) and 0 < size < span for size in sizes)
 
 
@@ -74,15 +75,16 @@ def _look(
     model: Any, attending: Attending, span: int, handed: dict[str, tuple[Window, ...]]
 ) -> tuple[tuple[Window, ...], tuple[Window, ...]]:
     """Each layer's window by its mask, and by what its attention is told, for the last token of a span."""
-    layers = range(model.config.get_text_config().num_hidden_layers)
+    config = model.config.get_text_config()
+    layers, states = range(config.num_hidden_layers), set(find_state_layers(config))
     ids, positions = (torch.tensor([row], device=model.device) for row in ([0, 0], [span - 2, span - 1]))
     with _looking() as seen, attending(NAME):
         base = model.base_model
         cache = cache_argument(base, _Claimed(len(layers), span - 2))
         base(input_ids=ids, position_ids=positions, use_cache=True, **cache, **handed)
-    told = (seen[layer][1] for layer in layers)
+    told = (None if layer in states else seen[layer][1] for layer in layers)
     return (
-        tuple(_window(layer, seen[layer][0], model.config.get_text_config()) for layer in layers),
+        tuple(None if layer in states else _window(layer, seen[layer][0], config) for layer in layers),
         tuple(None if (size := window_size(window)) is None or size >= span else window for window in told),
     )
 
@@ -133,6 +135,20 @@ class _Claimed(Cache):
 
     def __init__(self, layers: int, filled: int) -> None:
         super().__init__(layers=[_ClaimedLayer(filled) for _ in range(layers)])
+
+    def get_conv_state(self, layer_idx: int, state_idx: int = 0) -> None:
+        """None: no state is kept either."""
+
+    def get_recurrent_state(self, layer_idx: int, state_idx: int = 0) -> None:
+        """The same."""
+
+    def update_conv_state(self, conv_states: Tensor, layer_idx: int, state_idx: int = 0, **kwargs: Any) -> Tensor:
+        return conv_states
+
+    def update_recurrent_state(
+        self, recurrent_states: Tensor, layer_idx: int, state_idx: int = 0, **kwargs: Any
+    ) -> Tensor:
+        return recurrent_states
 
 
 class _ClaimedLayer(CacheLayerMixin):

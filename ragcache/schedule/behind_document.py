@@ -53,7 +53,7 @@ class BehindDocument(Schedule):
             if not len(here):
                 continue
             if segment not in p.placed:
-                p.forward(here, last=p.reader.kv_layers - 1)
+                p.forward(here, last=p.reader.last_kept)
                 continue
             if (filled := scratch.length) < span.start:
                 scratch.place(filled, p.buffer.read(filled, span.start))
@@ -73,7 +73,7 @@ def _recompute(p: PrefillContext, segment: int, rows: Slots, scratch: KVBuffer) 
     scratch.place(slot, p.buffer.read(span.start, span.stop))
     here = rows.to(p.reader.device)
     moved = Slots(here + (slot - span.start))
-    plan = ForwardPlan(moved, slot + len(p.prompt.segments[segment]), last=p.reader.kv_layers - 1)
+    plan = ForwardPlan(moved, slot + len(p.prompt.segments[segment]), last=p.reader.last_kept)
     p.reader.forward(p.token_ids[rows].tolist(), Positions(p.positions[here]), scratch, plan)
     p.flop_counter.charge(moved.cpu(), p.reader.layers, selectable=len(rows))
     p.stale[:, here] = False

@@ -19,7 +19,6 @@ from ragcache.model.reader import Reader
 
 MLA = {"kv_lora_rank": 16, "q_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 16}
 EXPERTS = {"num_local_experts": 4, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32}
-LINEAR = {f"linear_{name}": 16 for name in ("num_value_heads", "num_key_heads", "key_head_dim", "value_head_dim")}
 PER_LAYER = {"vocab_size_per_layer_input": 512, "hidden_size_per_layer_input": 16, "layer_types": HYBRID}
 GEMMA4 = PER_LAYER | {"sliding_window": 48, "global_head_dim": 32, "use_bidirectional_attention": None}
 T5 = {"d_model": 64, "d_kv": 16, "d_ff": 96, "num_layers": 2, "num_heads": 4, "decoder_start_token_id": 0}
@@ -28,9 +27,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "bloom": ({"n_head": 4, "n_layer": 2}, "no rotary position embedding; .*ALiBi"),
     "deepseek_v32": (MLA, r"an indexer chooses what its attention sees \(DSA\)"),
     "falcon_h1": ({"mamba_d_ssm": 64, "mamba_n_heads": 4, "mamba_d_head": 16, "mamba_d_state": 16}, "hybrid layers"),
-    "qwen3_next": (EXPERTS | LINEAR, "linear_attention layers"),
-    "mamba": ({"state_size": 8}, "linear_attention layers"),
-    "lfm2": ({"layer_types": ["conv", "full_attention"] * 2}, "conv layers"),
+    "mamba": ({"state_size": 8}, "none of its layers has keys and values"),
     "gemma3n_text": (PER_LAYER | {"laurel_rank": 8, "num_kv_shared_layers": 2}, "several streams of hidden states"),
     "gpt_neox_japanese": ({}, r"layers \[0, 1, 2, 3\] do not run attention through transformers' attention interface"),
 }

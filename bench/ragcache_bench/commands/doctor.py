@@ -145,6 +145,7 @@ def _examined(reader: "Reader") -> dict[str, Any]:
         "device": str(reader.device),
         "limit": reader.limit,
         "bytes_per_token": reader.bytes_per_token,
+        "bytes_per_chunk": reader.bytes_per_chunk,
         "gigabytes_per_1000_pages": gigabytes_per_1000_pages(reader.bytes_per_token),
         "free_bytes": shutil.disk_usage(Path.cwd()).free,
         "layers": [asdict(group) for group in layer_groups(reader)],
@@ -168,6 +169,12 @@ def _show(found: dict[str, Any]) -> None:
         f"KV: {found['bytes_per_token']:,} bytes a token, {found['gigabytes_per_1000_pages']:,.1f} GB per 1,000 pages "
         f"of 500 tokens; {size(found['free_bytes'])} are free on this disk"
     )
+    if found["bytes_per_chunk"]:
+        even = -(-found["bytes_per_chunk"] // found["bytes_per_token"])
+        say(
+            f"layers that carry a state take {size(found['bytes_per_chunk'])} of each chunk besides, whatever its "
+            f"length: as much as KV of {even:,} tokens, so long chunks (--chunk-tokens) take less room in all"
+        )
     table(
         ("layers", "rotary layout", "rotated dims", "from dim", "slowest rad/token"),
         [(_ranges(g["layers"]), g["pairing"], g["dims"], g["offset"], g["slowest"]) for g in found["layers"]],
