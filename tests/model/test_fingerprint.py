@@ -15,6 +15,7 @@ import torch
 from conftest import CHAT, LLAMA3, byte_tokenizer, tiny_model, tiny_reader
 from tokenizers import AddedToken
 
+from ragcache.model.fingerprint import fingerprint
 from ragcache.model.reader import Reader
 from ragcache.model.weight_files import weights_of_files
 
@@ -164,6 +165,13 @@ def test_one_folder_in_two_dtypes_is_two_readers(tmp_path: Path) -> None:
     load = {dtype: Reader.load(str(tmp_path / "model"), dtype=dtype, device="cpu") for dtype in ("float32", "bfloat16")}
     assert load["float32"].fingerprint != load["bfloat16"].fingerprint
     assert load["float32"].fingerprint == Reader.load(str(tmp_path / "model"), device="cpu").fingerprint
+
+
+def test_a_model_that_is_cast_once_it_is_loaded_is_another_reader() -> None:
+    model, weights = tiny_model("llama", **SMALL), "of these files"
+    before = fingerprint(model, byte_tokenizer(), [], weights)
+    model.to(torch.bfloat16)  # its configuration does not say so
+    assert fingerprint(model, byte_tokenizer(), [], weights) != before
 
 
 @pytest.mark.parametrize("damage", ["not json", "[]", None])
