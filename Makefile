@@ -20,9 +20,9 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	HF_HUB_OFFLINE=1 $(BIN)/ragcache demo
 
-# Two processes; a file's tests stay together, since they share what they have loaded.
+# Two processes; a file's tests stay together, since they share what they have loaded. tests/conftest.py orders the files.
 test: $(READY)
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2 --dist loadfile --benchmark-disable
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --benchmark-disable
 
 check: $(READY)
 	$(BIN)/ruff check .

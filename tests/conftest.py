@@ -8,6 +8,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["RAGCACHE_MODEL"] = "bundled"  # the default of a machine that has no other
 os.environ["RAGCACHE_CALIBRATE"] = "0"  # or answers would depend on how fast the machine is
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,12 @@ from ragcache.model.links import LinkTokens
 from ragcache.model.reader import Reader
 from ragcache.model.tuning import Tuning
 
+#: Files with much work in few tests. They begin first, or at the end one process would wait for the other.
+LONG = {
+    *("test_framework_examples.py", "test_finetune.py", "test_xquad.py", "test_kernels.py", "test_bundled.py"),
+    *("test_lean_start.py", "test_demo.py", "test_app.py", "test_examples.py", "test_adding_a_method.py"),
+    *("test_trainer.py", "test_single_flight.py", "test_files.py", "test_terminal.py", "test_doctor.py"),
+}
 CHAT = (
     "{{ bos_token }}{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
@@ -173,6 +180,13 @@ def tune(reader: Reader, recipe: str = ANY, *, links: int = 2, documents: int = 
     embeddings = torch.randn(documents, links, table.shape[1], generator=made) * 0.12
     reader.links = LinkTokens(embeddings.to(table), len(table)) if links else None
     return reader
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where several processes share the tests, the files that take longest come first, then those with most tests."""
+    if hasattr(config, "workerinput"):
+        counts = Counter(item.path for item in items)
+        items.sort(key=lambda item: (item.path.name not in LONG, -counts[item.path], item.path))
 
 
 @pytest.fixture(scope="session", autouse=True)

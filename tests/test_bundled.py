@@ -44,7 +44,7 @@ def test_it_reads_single_facts(engine: Engine) -> None:
 
 
 def test_the_answer_key_needs_chunk_to_chunk_attention(engine: Engine) -> None:
-    examples = TASKS["sections"].examples(60, seed=5)
+    examples = TASKS["sections"].examples(30, seed=5)
     full, naive = right(engine, examples, "full"), right(engine, examples, "naive")
     assert sum(full) - sum(naive) >= 0.1 * len(examples)
 

@@ -42,10 +42,9 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", ["qwen2", "llama"])
-def test_a_checkpoint_on_disk_answers_from_a_real_corpus(corpus: Path, tmp_path: Path, name: str) -> None:
+def test_a_checkpoint_on_disk_answers_from_a_real_corpus(corpus: Path, tmp_path: Path) -> None:
     model = tmp_path / "model"
-    tiny_model(name).save_pretrained(model)
+    tiny_model("qwen2").save_pretrained(model)
     byte_tokenizer().save_pretrained(model)
     ragcache("ingest", str(corpus), "--model", str(model), "--method", "naive", cwd=tmp_path)
     questions = {"Who kept bees on the gallery?": "lighthouse.pdf", "When does the Inchcolm ferry leave?": "ferry.docx"}

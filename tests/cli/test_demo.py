@@ -27,10 +27,15 @@ def golds(monkeypatch: pytest.MonkeyPatch, documents: Path, checkpoint: Path) ->
     return golds
 
 
-def test_a_wrong_answer_ends_the_demo_with_exit_code_1(run: Run, golds: dict[str, str]) -> None:
+def test_a_wrong_answer_ends_the_demo_with_exit_code_1_and_without_an_index_nothing_is_left_behind(
+    run: Run, golds: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    before = set(tmp_path.iterdir())
     done = run("demo", "--json")
     assert done.exit_code == 1
     assert json.loads(done.stdout)["right"] == 0
+    assert set(tmp_path.iterdir()) == before
 
 
 def test_right_answers_end_it_with_0_and_the_next_commands(run: Run, golds: dict[str, str], tmp_path: Path) -> None:
@@ -44,15 +49,6 @@ def test_right_answers_end_it_with_0_and_the_next_commands(run: Run, golds: dict
     assert done.stdout.count("full prefill") == 1
     assert "ragcache ingest PATH" in done.stdout
     assert [name for name, row in answers.items() if row["compare"]] == [demo.COMPARED]
-
-
-def test_without_an_index_nothing_is_left_behind(
-    run: Run, golds: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    before = set(tmp_path.iterdir())
-    run("demo", "--json")
-    assert set(tmp_path.iterdir()) == before
 
 
 def test_the_questions_are_enough_and_some_need_two_documents() -> None:

@@ -23,18 +23,12 @@ def python(script: str) -> str:
     return done.stdout
 
 
-def test_a_model_is_loaded_and_run_without_a_compiler() -> None:
+def test_a_model_runs_without_a_compiler_and_what_was_left_out_is_there_for_whoever_asks() -> None:
     script = """
 import torch
 logits, cache = reader.stock([5, 7, 9])
 assert torch.isfinite(logits).all()
-print(imported())
-"""
-    assert python(LEAN + script).strip() == "[]", "another release imports something by another way: see lean_start"
-
-
-def test_what_was_left_out_is_there_for_whoever_asks() -> None:
-    script = """
+assert imported() == [], f"another release imports {imported()} by another way: see lean_start"
 import transformers.masking_utils as masks
 block = masks.BlockMask
 assert not isinstance(reader, block)

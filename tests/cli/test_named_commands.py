@@ -4,6 +4,7 @@ import ast
 import re
 import shlex
 from collections.abc import Iterator
+from functools import cache
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -33,15 +34,20 @@ SCRIPTS = (  # with their own options
 )
 
 
-def strings(path: Path) -> Iterator[str]:
+@cache
+def strings(path: Path) -> list[str]:
     """The strings of a module, an f-string as one with X for what is filled in."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.JoinedStr):
-            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in node.values)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside:
-            yield node.value
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    joined = [node for node in nodes if isinstance(node, ast.JoinedStr)]
+    inside = {id(part) for node in joined for part in node.values}
+    return [
+        *("".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in one.values) for one in joined),
+        *(
+            node.value
+            for node in nodes
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside
+        ),
+    ]
 
 
 def fenced(text: str) -> Iterator[str]:
@@ -55,6 +61,7 @@ def sources() -> list[Path]:
     return [path for place in PLACES for path in sorted((ROOT / place).rglob("*.py"))]
 
 
+@cache
 def named() -> dict[str, bool]:
     """Commands, and whether somebody is told to run them as they stand."""
     found: dict[str, bool] = {}

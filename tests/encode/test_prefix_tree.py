@@ -16,6 +16,8 @@ from transformers import DynamicCache
 
 from ragcache.attend import ScoreMod
 from ragcache.encode import PrefixTree
+from ragcache.engine.clock import Clock
+from ragcache.engine.context_loader import ContextLoader
 from ragcache.engine.engine import Engine
 from ragcache.errors import InvalidArgument
 from ragcache.index.chunks import Chunk
@@ -25,6 +27,7 @@ from ragcache.layout import LongestPath, Overlapped
 from ragcache.method import Method
 from ragcache.methods import METHODS
 from ragcache.model.architecture import cache_argument
+from ragcache.model.cost import FlopCounter
 from ragcache.model.decode import Sampling
 from ragcache.model.plan import ScoreModFunction, Slots
 from ragcache.model.prefill_context import PrefillContext
@@ -77,6 +80,21 @@ def test_every_answer_is_full_prefills_whatever_of_it_was_reused(
                 torch.testing.assert_close(ours, theirs[:, :, ready.prompt.span(segment)], atol=1e-4, rtol=1e-4)
             before = (*before, found.key)
     assert len(nodes(engine.index)) == 3 + 1 + 3 + 1 + 1
+
+
+@pytest.mark.parametrize("gap", [0, 3])
+def test_behind_a_shortened_chunk_nothing_is_exact(gap: int, reader: Reader, tmp_path: Path) -> None:
+    """Not even where it keeps the position that its KV was made at."""
+    engine, (a, b, *_) = make(tmp_path, reader)
+    whole = engine.prefill(QUESTION, [a, b], method=ROW)
+    answer(engine, [a, b])
+    prefix, first, second, *rest = whole.prompt.segments
+    short = replace(first, token_ids=first.token_ids[: len(first) - gap])
+    prompt = replace(whole.prompt, segments=(prefix, short, second, *rest), positions=whole.prompt.starts)
+    loader = ContextLoader(engine.index, prompt, [a, b], Clock(reader.device), FlopCounter(reader.dims))
+    context = loader.load(PrefixTree(), len(prompt))
+    assert (1 in context.exact, 2 in context.exact) == (True, not gap)
+    assert (2 in context.placed) is not bool(gap)
 
 
 def test_keeping_a_path_takes_no_forward_and_no_time_of_the_answer(reader: Reader, tmp_path: Path) -> None:

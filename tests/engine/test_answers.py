@@ -22,6 +22,7 @@ from ragcache.index.index import Index
 from ragcache.methods import METHODS
 from ragcache.model.buffer import ChunkKV, KVBuffer
 from ragcache.model.decode import Sampling
+from ragcache.model.plan import Slots
 from ragcache.model.prefill_context import PrefillContext
 from ragcache.model.reader import Reader
 from ragcache.select import ValueShift
@@ -81,9 +82,13 @@ def test_what_does_not_depend_on_the_question_is_recomputed_once(stage: Any, mon
     engine, chunks = stage
     ran: list[int] = []
     forward = PrefillContext.forward
-    monkeypatch.setattr(
-        PrefillContext, "forward", lambda self, rows, **how: ran.append(len(rows)) or forward(self, rows, **how)
-    )
+
+    def watched(self: PrefillContext, rows: Slots, **how: Any) -> None:
+        ran.append(len(rows))
+        assert int(rows[-1]) < self.context_end, "the question is each one's own"
+        forward(self, rows, **how)
+
+    monkeypatch.setattr(PrefillContext, "forward", watched)
     pairs = [(question, chunks) for question in QUESTIONS]
     tokens = sum(len(chunk.segment) for chunk in chunks)
     for method, forwards in (("epic", 1), ("cacheblend", 2), ("naive", 0)):  # cacheblend looks first
@@ -95,6 +100,12 @@ def test_what_does_not_depend_on_the_question_is_recomputed_once(stage: Any, mon
     both = [(question, order) for question in QUESTIONS for order in (chunks, chunks[::-1])]
     engine.answers(both, method="epic", sampling=SHORT)
     assert len(ran) == 2  # another order is another context
+
+
+def test_where_nothing_is_reused_nothing_is_chosen_from(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, _ = stage
+    monkeypatch.setattr(PrefillContext, "forward", lambda *given, **how: pytest.fail("a forward for no choice"))
+    assert engine.answer("Why?", [], method="prophetkv", sampling=SHORT).report.tokens.reused == 0
 
 
 def test_a_share_of_nothing_needs_no_forward(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,11 +126,19 @@ def test_a_context_that_nobody_shares_is_neither_settled_nor_copied(
     assert all(answer.report.tokens.recomputed for answer in answers)
 
 
-@pytest.mark.parametrize("also", [("cacheblend", 0.15), ("epic", 0.5), ("naive", None), ("epic", 1.0)])
-def test_methods_that_share_a_dictionary_share_no_context(stage: Any, also: tuple[str, float | None]) -> None:
+@pytest.mark.parametrize(
+    ("first", "also"),
+    [
+        *((("epic", 0.15), also) for also in (("cacheblend", 0.15), ("epic", 0.5), ("naive", None), ("epic", 1.0))),
+        (("naive", None), ("sel", None)),
+    ],
+)
+def test_methods_that_share_a_dictionary_share_no_context(
+    stage: Any, first: tuple[str, float | None], also: tuple[str, float | None]
+) -> None:
     engine, chunks = stage
     shared: dict[Any, Any] = {}
-    for method, recompute in (("epic", 0.15), also):
+    for method, recompute in (first, also):
         ready = prefill_shared(engine, shared, "Why?", chunks, method=method, recompute=recompute)
         alone = engine.prefill("Why?", chunks, method=method, recompute=recompute)
         assert (ready.logits - alone.logits).abs().max() <= 1e-4

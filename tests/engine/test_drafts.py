@@ -68,6 +68,14 @@ def test_what_the_prompt_drafts_is_verified(engine: Engine, method: str, verifie
     assert max(verified) > 1, "nothing was drafted"
 
 
+def test_what_was_drafted_and_is_not_said_is_forgotten(engine: Engine) -> None:
+    context = engine.prefill("Where is the project?", TEXTS, method="naive").context
+    assert context is not None
+    for tokens, count in (([5, 6, 7], 0), ([8], 1), ([9, 10], 0)):
+        context.append(tokens, count)
+        assert context.buffer.length == len(context.prompt) + count + len(tokens)
+
+
 def test_full_prefill_and_sampling_take_every_step(engine: Engine) -> None:
     full, drawn = said(engine, method="full"), said(engine, temperature=1.0, seed=3)
     assert said(engine, full, method="full") == full

@@ -25,6 +25,7 @@ from ragcache_finetune.settings import Settings
 from ragcache_finetune.trainer import Course
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # what peft, accelerate and transformers say of each other
+KILLED: dict[str, dict[str, Any]] = {"kvlink": {"recipe": "kvlink"}, "full": {"full_weights": True, "rate": 1e-4}}
 NAMES = ("Oslo", "Bern", "Rome", "Lima", "Kyiv", "Cork")
 
 
@@ -100,14 +101,11 @@ def test_link_tokens_are_trained_and_kept(checkpoint: Path, tmp_path: Path) -> N
     assert (moved > 1e-4).all()  # those of every document
 
 
-@pytest.mark.parametrize(
-    "changes", [{"recipe": "kvlink"}, {"full_weights": True, "rate": 1e-4}], ids=["kvlink", "full"]
-)
-def test_a_killed_run_goes_on_and_ends_with_the_same_weights(
-    checkpoint: Path, tmp_path: Path, changes: dict[str, Any]
-) -> None:
-    whole, killed = (settings(checkpoint, tmp_path / name, **changes) for name in ("whole", "killed"))
-    finetune(whole, note=quietly)
+@pytest.fixture(scope="module")
+def killed_runs(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Settings]:
+    """Runs that were killed behind their third step, each in a process of its own."""
+    folder = tmp_path_factory.mktemp("killed")
+    runs = {name: settings(checkpoint, folder / name, **changes) for name, changes in KILLED.items()}
     script = f"""
 import os, signal, torch
 from pathlib import PosixPath
@@ -117,15 +115,28 @@ torch.set_num_threads(1)
 def kill(stage, step, of):
     if step == 3:
         os.kill(os.getpid(), signal.SIGKILL)
-finetune({killed!r}, progress=kill)
+for settings in {[*runs.values()]!r}:
+    if not (child := os.fork()):  # what it imports is imported once
+        finetune(settings, progress=kill)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, check=False)
-    assert done.returncode == -9, done.stderr
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, check=True)
+    assert [line for line in done.stdout.splitlines() if line.lstrip("-").isdigit()] == ["-9"] * len(runs), done.stderr
+    return runs
+
+
+@pytest.mark.parametrize("name", KILLED)
+def test_a_killed_run_goes_on_and_ends_with_the_same_weights(
+    checkpoint: Path, tmp_path: Path, killed_runs: dict[str, Settings], name: str
+) -> None:
+    whole, killed = settings(checkpoint, tmp_path, **KILLED[name]), killed_runs[name]
+    finetune(whole, note=quietly)
     steps = list[int]()
     finetune(killed, note=quietly, progress=lambda _, step, __: steps.append(step))
     assert steps == [3, 4]
-    name = "model.safetensors" if whole.full_weights else "adapter_model.safetensors"
-    for file in (name, *([] if whole.full_weights else ["links.safetensors"])):
+    weights = "model.safetensors" if whole.full_weights else "adapter_model.safetensors"
+    for file in (weights, *([] if whole.full_weights else ["links.safetensors"])):
         ours, theirs = load_file(whole.out / file), load_file(killed.out / file)
         assert ours.keys() == theirs.keys()
         for key, value in ours.items():

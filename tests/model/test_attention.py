@@ -63,6 +63,7 @@ def test_blocks_cover_every_row_once_and_see_what_the_dense_mask_shows(
         bias = block.bias(torch.bfloat16)
         assert bias is block.bias(torch.bfloat16)  # all layers share it
         assert bias is None if block.mask is None else torch.equal(bias[0, 0] == 0, block.mask)  # type: ignore[index]
+        assert bool(visible.any(0)[[0, -1]].all()), "a key at an end that no row sees"
     assert torch.equal(seen, dense(slots, end, window))
 
 

@@ -15,8 +15,9 @@ from staged import QUESTION, make
 from ragcache.engine.engine import Engine
 from ragcache.errors import PromptTooLong
 from ragcache.methods import METHODS
-from ragcache.model.batching import BatchScheduler
+from ragcache.model.batching import BatchScheduler, ForwardRequest
 from ragcache.model.decode import Sampling
+from ragcache.model.plan import ForwardPlan, Positions, Slots
 from ragcache.model.reader import Reader
 
 ALL = [(name, None) for name in METHODS] + [("prophetkv", 0.5), ("cacheblend", 1.0), ("random", 0.3)]
@@ -71,6 +72,14 @@ def test_their_forwards_are_joined(ready: Any, monkeypatch: pytest.MonkeyPatch) 
     alone, rows[:] = rows[:], []
     engine.reader.run_batch([one] * 4)
     assert rows == [4 * count for count in alone]
+
+
+def test_a_forward_that_ends_early_by_itself_runs_alone(ready: Any) -> None:
+    buffer, slots = ready[0].reader.buffer(4), Slots(torch.arange(2))
+    for keep in (None, 0, 1):
+        for last, kind in ((None, "logits" if keep is not None else 2), (3, None)):
+            plan = ForwardPlan(slots, 2, scores={2: lambda _: None}, stop_after_scores=keep is None, last=last)
+            assert ForwardRequest([5, 6], Positions(slots), buffer, plan, keep).kind == kind
 
 
 def test_drafts_are_followed_together(ready: Any) -> None:

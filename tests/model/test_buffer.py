@@ -11,6 +11,7 @@ from torch import Tensor
 from ragcache.model import attention
 from ragcache.model.architecture import cache_argument
 from ragcache.model.buffer import ChunkKV, KVBuffer
+from ragcache.model.encoded import EncodedLayers
 from ragcache.model.plan import ForwardPlan, Positions, Slots
 from ragcache.model.reader import Reader
 
@@ -73,8 +74,20 @@ def test_rewriting_early_slots_leaves_the_later_ones() -> None:
     scatter(buffer, list(range(8)), 8)
     plan = ForwardPlan(Slots(torch.tensor([2])), 3)
     with buffer.writing(plan):
+        assert buffer.get_mask_sizes(1, 0) == (8, 0)
         buffer.update(*states([9]), 0)
     assert held(buffer, 0, 8) == [0, 1, 9, 3, 4, 5, 6, 7]
+    assert buffer.length == 8
+
+
+def test_placing_over_early_slots_leaves_the_later_ones() -> None:
+    buffer, early = KVBuffer(1, 8), torch.cat(states([20, 21]))
+    scatter(buffer, list(range(8)), 8)
+    buffer.place(0, [early])
+    assert buffer.length == 8
+    encoded = EncodedLayers([{"both": early}], [early.shape], [early.dtype], lambda parts, to: to.copy_(parts["both"]))
+    buffer.place_from(2, encoded, early.device)
+    assert held(buffer, 0, 8) == [20, 21, 20, 21, 4, 5, 6, 7]
     assert buffer.length == 8
 
 

@@ -40,6 +40,15 @@ def test_a_forward_in_two_parts_is_the_forward(readers: Callable[[str], Reader],
     assert parts.flop_counter.token_layers == whole.flop_counter.token_layers == 20 * reader.layers
 
 
+def test_a_last_layer_writes_its_keys_and_values_and_ends_the_forward(reader: Reader) -> None:
+    p, entered = passed(reader), list[int]()
+    before = p.buffer.read(CHUNK.start, CHUNK.stop)
+    p.forward(p.with_fresh(Slots(torch.arange(30, 50))), last=1, on_enter=lambda layer, hidden: entered.append(layer))
+    assert entered == [0, 1]
+    after = p.buffer.read(CHUNK.start, CHUNK.stop)
+    assert [torch.equal(*both) for both in zip(before, after, strict=True)] == [False, False, True, True]
+
+
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_rows_that_leave_are_as_if_the_rest_began_there(readers: Callable[[str], Reader], name: str) -> None:
     reader = readers(name)

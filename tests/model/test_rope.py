@@ -194,8 +194,16 @@ def test_probe_finds_keys_that_turn_the_other_way() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "reason"), [({"stretch": 2.0}, "4,?094 positions"), ({"drift": 0.01}, "values change")]
+    ("change", "reason", "dtype"),
+    [
+        ({"stretch": 2.0}, "4,?094 positions", torch.float32),
+        ({"drift": 0.01}, "values change", torch.float32),
+        ({"stretch": 1.0003}, "4,?094 positions", torch.bfloat16),  # off by a quarter
+        ({"drift": 0.25 / 4094}, "values change", torch.bfloat16),
+    ],
 )
-def test_probe_refuses_what_depends_on_more_than_the_distance(change: dict[str, float], reason: str) -> None:
+def test_probe_refuses_what_depends_on_more_than_the_distance(
+    change: dict[str, float], reason: str, dtype: torch.dtype
+) -> None:
     with pytest.raises(UnsupportedModel, match=f"layer 0.*{reason}"):
-        rope.probe(synthetic("half", **change), [torch.tensor(THETA)], limit=4096, tolerance=2e-3)
+        rope.probe(synthetic("half", **change), [torch.tensor(THETA)], limit=4096, tolerance=tolerance(dtype))

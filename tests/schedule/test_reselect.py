@@ -1,6 +1,8 @@
 """A second choice at a middle layer: against a dense forward that is handed the stored states."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -13,6 +15,8 @@ from ragcache.encode.fused import Fused
 from ragcache.errors import InvalidArgument
 from ragcache.method import Method
 from ragcache.methods import METHODS
+from ragcache.model.plan import Slots
+from ragcache.model.prefill_context import PrefillContext
 from ragcache.prompt import Prompt
 from ragcache.schedule import Reselect
 from ragcache.select import RandomTokens
@@ -77,6 +81,28 @@ def test_a_token_chosen_late_counts_as_recomputed(set_up: Stage) -> None:
     ours = set_up.prefill(ROW)
     count = round(0.25 * len(set_up.selectable(ours.prompt)))
     assert count < int(ours.recomputed.sum()) <= 2 * count
+
+
+def test_what_is_exact_does_not_come_back(set_up: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = Activations(Prefixed(), MIDDLE)
+    list(set_up.engine.index.encode(encoder))
+    back, forward = list[Tensor](), PrefillContext.forward
+
+    def watched(self: PrefillContext, rows: Slots, **how: Any) -> None:
+        back.extend([rows] * (how.get("first") == MIDDLE))
+        forward(self, rows, **how)
+
+    monkeypatch.setattr(PrefillContext, "forward", watched)
+    context = set_up.prefill(replace(ROW, encode=encoder)).context
+    assert context is not None
+    first, second, *_ = context.prompt.chunks()
+    assert "hidden" in context.placed[first].extras
+    assert (first in context.exact, second in context.exact) == (True, False)
+    [rows] = back
+    came = [
+        bool(torch.isin(rows, torch.arange(len(context.prompt))[context.span(one)]).any()) for one in (first, second)
+    ]
+    assert came == [False, True]
 
 
 def test_all_of_it_is_full_prefill_and_none_of_it_is_naive(set_up: Stage) -> None:
