@@ -185,6 +185,34 @@ def test_what_caches_kept_from_prompts_are_worth_is_what_was_measured() -> None:
         assert float(held or 0) == pytest.approx(row["bytes"] / 2**20, abs=0.51)
 
 
+def test_what_tuning_to_read_apart_is_worth_is_what_was_measured() -> None:
+    page = (DOCS / "guides" / "tuned-readers.md").read_text(encoding="utf-8")
+    figure = r"(-?[.\d]+|)"
+    span = rf"(?:{figure} \[(-?[.\d]+), (-?[.\d]+)\])?"
+    public = json.loads((DOCS / "benchmarks" / "tuned-rows-smollm2.json").read_text())
+    rows = {(row["method"], row["recompute"]): row for row in public["pooled"]}
+    shown = [("full", None), ("naive", None), ("random", 0.05), ("auto", 0.0), ("turborag", 0.0)]
+    shown += [("block-attention", 0.0), ("full of turborag", None), ("full of block-attention", None)]
+    line = rf"^\| [^|]+ \| {figure} ?\| ?{figure} ?\| ?{span} ?\| ?{span} ?\|$"
+    told = re.findall(line, page.replace("**", ""), re.MULTILINE)
+    assert len(told) == len(shown)
+    for (plain, share, *spans), one in zip(told, shown, strict=True):
+        row, later = rows[one], rows.get((one[0], 0.05))
+        assert float(plain or share) == row["sub_em"]
+        assert not (plain and share) or (later and float(share) == later["sub_em"])
+        names = ("sub_em_delta", "sub_em_low", "sub_em_high", "gain", "gain_low", "gain_high")
+        for said, name in zip(spans, names, strict=True):
+            assert not said or float(said) == pytest.approx(row[name], abs=0.00051)
+    own = json.loads((DOCS / "benchmarks" / "tuned-rows-reader.json").read_text())
+    rows = {(row["method"], row["recompute"]): row for row in own["pooled"]}
+    for name in ("turborag", "block-attention", "kvlink"):
+        scores = (rows[name, 0.0]["score"], rows[name, 0.05]["score"], rows[f"full of {name}", None]["score"])
+        said = " | ".join(f"{score:.3f}"[1:] for score in scores)
+        assert re.search(rf"^\| `{name}`[^|]* \| {re.escape(said)} \|$", page, re.MULTILINE)
+    for tuned in public["meta"]["tuned"]:
+        assert all(f"{tuned['ordinary'][name]:.3f}"[1:] in page for name in ("nats_before", "nats_after"))
+
+
 def test_nothing_tells_anybody_to_install_somebody_elses_package() -> None:
     """`ragcache` on the public index is another project's; ours is `ragcache-kv`, or the checkout."""
     named = re.compile(r"pip install[^\n`]*['\" ]ragcache(?!-kv)\b|needs\([\"']ragcache")
