@@ -116,6 +116,32 @@ class Database:
             self._follow()
             return self._connection.execute(query, parameters).fetchall()
 
+    def copy_to(self, path: Path) -> None:
+        """Write all of it, as it is at one moment, into a new file, encrypted as this one is."""
+        if path.exists():
+            raise InvalidArgument(f"{path} exists already; name a file that does not.")
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        self.read("VACUUM INTO ?", str(path))
+
+    def hold_alone(self) -> None:
+        """Keep everybody else out until it is closed.
+
+        Raises
+        ------
+        UnusableIndex
+            Somebody has it open, in this process or another one.
+        """
+        self.read("PRAGMA busy_timeout = 1000")
+        self.read("PRAGMA locking_mode = EXCLUSIVE")
+        try:
+            self.read("PRAGMA journal_mode = DELETE")  # granted to whoever is alone
+            with self.transaction() as connection:
+                connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+        except UnusableIndex as error:
+            raise UnusableIndex(
+                f"the index {self.path.parent} is open in another process; close it there and repeat the command."
+            ) from error
+
     def check_file(self) -> list[str]:
         """What SQLite finds wrong with the file as a whole."""
         found = [str(text) for (text,) in self.read("PRAGMA integrity_check(10)")]
