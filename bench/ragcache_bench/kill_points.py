@@ -2,7 +2,7 @@
 
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from ragcache.index.documents import Documents
 from ragcache.index.index import Index
 from ragcache.index.reconcile import reconcile
 from ragcache.model.reader import Reader
-from ragcache.store import LocalStore, unpack
+from ragcache.store import Disk, LocalStore, unpack
 from ragcache_bench.faulty_disk import Crash, FaultyDisk
 
 _PAGES = {
@@ -54,17 +54,20 @@ class Killed:
 def kill_everywhere(reader: Reader, folder: Path, every: int = 1) -> Iterator[Killed]:
     """Kill a run behind every step, or every few, one run each, and resume it."""
     names: list[str] = []
-    expected = _keys(_run(reader, folder / "whole", FaultyDisk(lambda step, what: names.append(what))))
+    expected = _keys(run(reader, folder / "whole", FaultyDisk(lambda step, what: names.append(what))))
     for step in range(1, len(names) + 1, every):
         path = folder / str(step)
         with suppress(Crash):
-            _run(reader, path, FaultyDisk(lambda now, what, step=step: "crash" if now == step else None))  # type: ignore[misc]
-        yield _resumed(reader, path, expected, step, names[step - 1])
+            run(reader, path, FaultyDisk(lambda now, what, step=step: "crash" if now == step else None))  # type: ignore[misc]
+        yield resume(reader, path, expected, step, names[step - 1])
         shutil.rmtree(path)
 
 
-def _run(reader: Reader, path: Path, disk: FaultyDisk) -> Path:
-    """Three documents, of which one is changed and one removed, each encoded alone and behind what precedes it."""
+def run(reader: Reader, path: Path, disk: Disk, acknowledge: Callable[[Index], None] = lambda index: None) -> Path:
+    """Three documents, of which one is changed and one removed, each encoded alone and behind what precedes it.
+
+    Whoever wants to know is told whenever something is promised.
+    """
     path.mkdir(parents=True, exist_ok=True)
     (path / "secret").write_bytes(bytes(32))  # or no two runs had a key in common
     store = LocalStore(path / "kv", disk=disk)
@@ -72,10 +75,15 @@ def _run(reader: Reader, path: Path, disk: FaultyDisk) -> Path:
     try:
         for source, texts in _PAGES.items():
             index.put(source, "", [(text, 0, len(text)) for text in texts], {})
+            acknowledge(index)
         _encode(index)
+        acknowledge(index)
         index.put("bridge", "changed", [(text, 0, len(text)) for text in _CHANGED], {})
+        acknowledge(index)
         index.remove("mill")
+        acknowledge(index)
         _encode(index)
+        acknowledge(index)
     finally:
         index.catalog.close()  # as the system does
     return path
@@ -88,8 +96,9 @@ def _encode(index: Index) -> None:
         list(index.encode(encoder))
 
 
-def _resumed(reader: Reader, path: Path, expected: dict[str, bytes], step: int, what: str) -> Killed:
-    _run(reader, path, FaultyDisk())
+def resume(reader: Reader, path: Path, expected: dict[str, bytes], step: int, what: str) -> Killed:
+    """Repeat a run on what was left of it, sweep, and compare with one that nobody stopped."""
+    run(reader, path, FaultyDisk())
     with Index(path, reader) as index:
         Documents(path, index.catalog, index.forgotten, lambda chunks: None).clean()  # as `ragcache store gc` does
         LocalStore(path / "kv").sweep(0.0)

@@ -1,6 +1,7 @@
 """`ragcache store`: what lies on the disk."""
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -8,6 +9,7 @@ from ragcache_cli.options import DEFAULT_INDEX, AsJson, IndexPath
 from ragcache_cli.terminal import note, outdated_notes, progress, say, say_json, size, table
 
 if TYPE_CHECKING:
+    from ragcache.index.archive import Transfer
     from ragcache.index.verify import StoreReport
 
 _NAMED = 5
@@ -114,3 +116,67 @@ def show_verified(found: "StoreReport") -> None:
         say("nothing is wrong")
     for said in found.next:
         note(said)
+
+
+@app.command("export")
+def export_(
+    archive: Annotated[Path, typer.Argument(help="What to make: a file if its name ends in .tar, else a folder.")],
+    index: IndexPath = DEFAULT_INDEX,
+    as_json: AsJson = False,
+) -> None:
+    """Write the index into one file or folder, as it is at one moment; others may use it meanwhile. Loads no model.
+
+    It holds texts, KV, vectors and the secret: keep it as you keep the documents. An encrypted index stays encrypted.
+    """
+    from ragcache.index.archive import export_index
+
+    with progress() as bars:
+        done = export_index(index, archive, bars)
+    _show_transfer(done, f"{done.path} exported to {done.archive}", as_json)
+
+
+@app.command("import")
+def import_(
+    archive: Annotated[Path, typer.Argument(help="What `ragcache store export` made.")],
+    index: IndexPath = DEFAULT_INDEX,
+    as_json: AsJson = False,
+) -> None:
+    """Make an index of what `ragcache store export` made, all of which is checked before any of it is there.
+
+    The folder must not exist, or be empty. Loads no model.
+    """
+    from ragcache.index.archive import import_index
+
+    with progress() as bars:
+        done = import_index(archive, index, bars)
+    _show_transfer(done, f"{done.archive} imported to {done.path}", as_json)
+
+
+def _show_transfer(done: "Transfer", words: str, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    if as_json:
+        say_json(asdict(done))
+        return
+    say(
+        f"{words}: {done.documents:,} documents, {done.chunks:,} chunks, {done.blobs:,} KV files, "
+        f"{done.vectors:,} vectors, {size(done.bytes)}"
+    )
+    if done.missing:
+        note(f"{done.missing:,} KV files were gone; the next `ragcache ingest` makes them anew")
+
+
+@app.command()
+def move(
+    to: Annotated[Path, typer.Argument(help="The folder to make; it must not exist, or be empty.")],
+    index: IndexPath = DEFAULT_INDEX,
+    as_json: AsJson = False,
+) -> None:
+    """Move the index to another folder, on this disk or another one, while nothing else has it open. Loads no model."""
+    from ragcache.index.move import move_index
+
+    moved = move_index(index, to)
+    if as_json:
+        say_json({"path": str(index), "to": str(moved)})
+    else:
+        say(f"{index} is now {moved}; name it with --index")

@@ -12,6 +12,8 @@ from shutil import rmtree
 from typing import Any, Literal
 
 from openai_ragcache.names import new_id
+from ragcache.errors import InvalidArgument
+from ragcache.store import is_encrypted
 
 Status = Literal["in_progress", "completed", "failed"]
 
@@ -69,7 +71,8 @@ class Uploads:
     Parameters
     ----------
     folder : Path
-        Made at the first upload, for its owner only.
+        Made at the first upload, for its owner only. None are taken beside an encrypted index, where they would lie as
+        they came.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -180,6 +183,11 @@ class Uploads:
             return list(self._connection().execute(sql, values))
 
     def _write(self, sql: str, *values: object) -> None:
+        if is_encrypted(self._folder.parent):
+            raise InvalidArgument(
+                "the index is encrypted, and uploads would lie beside it as they came; ingest the files on the server, "
+                "by `ragcache ingest`"
+            )
         with self._lock, self._connection() as connection:
             connection.execute(sql, values)
 

@@ -6,7 +6,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Self
@@ -20,6 +20,7 @@ from ragcache.index.index import Index
 from ragcache.methods import find_method
 from ragcache.model.decode import Sampling
 from ragcache.report import Progress, ignore_progress
+from ragcache.store import is_encrypted
 
 _FOLDER = "certificates"
 _WORST = 5
@@ -79,11 +80,15 @@ class Certificate:
         return self.confirmed / self.questions
 
     def write(self, index: Path) -> Path:
-        """Write it into an index's folder, in the place of an earlier one of its method; gives the file."""
+        """Write it into an index's folder, in the place of an earlier one of its method; gives the file.
+
+        Beside an encrypted index it lies without the questions and answers.
+        """
         file = index / _FOLDER / f"{self.method}.json"
         file.parent.mkdir(mode=0o700, exist_ok=True)
         new = file.with_suffix(".new")
-        new.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
+        kept = replace(self, worst=[]) if is_encrypted(index) else self
+        new.write_text(json.dumps(asdict(kept), indent=2) + "\n", encoding="utf-8")
         new.replace(file)
         return file
 

@@ -26,10 +26,12 @@ from ragcache.store import (
     TieredStore,
     check_url,
     hold_turn,
+    is_encrypted,
     load_or_create_secret,
     read_attachment,
     write_attachment,
 )
+from ragcache.store.encryption import KEY, KEY_FILE, find_key
 
 if TYPE_CHECKING:
     from ragcache.index.index import Index
@@ -53,10 +55,17 @@ def attach(path: Path, url: str) -> None:
     ------
     IndexMismatch
         If the folder is a copy, or belongs to another object store, or another index is published there.
-    InvalidArgument, MissingExtra, UnreachableStore
+    InvalidArgument
+        If the index is encrypted: what is published is not.
+    MissingExtra, UnreachableStore
         As `RemoteStore`.
     """
     url, known = check_url(url), read_attachment(path)
+    if is_encrypted(path) or find_key() is not None:
+        raise InvalidArgument(
+            f"{path} is encrypted, or would be by the key that {KEY_FILE} or {KEY} names, and nothing that is published at "
+            f"{url} would be; ingest without that key and have the bucket encrypt, or leave --remote out"
+        )
     if known is not None:
         if known.replica or known.url != url:
             what = "is a copy of" if known.replica else "is published at"

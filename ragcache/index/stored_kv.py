@@ -82,7 +82,7 @@ class StoredKV:
         about = {"fingerprint": self._keys.fingerprint, "recipe": recipe}
         blob = Blob(key, kv.token_ids, kv.start, tuple(t.cpu() for t in kv.layers), kv.extras, about)
         parts = pack(blob, self.codec)
-        with self._bound.room(key, sum(memoryview(part).nbytes for part in parts), kv, evict=evict) as fits:
+        with self._bound.room(key, self._store.size_of(parts), kv, evict=evict) as fits:
             if fits:
                 self._store.put_if_absent(key, parts)
         return self._store.head(key) or 0

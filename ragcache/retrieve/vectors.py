@@ -203,6 +203,13 @@ class Vectors:
             found = part["ids"], np.asarray(part["embeddings"]).tolist()
         return dict(zip(found[0], np.asarray(found[1], dtype=np.float32), strict=True)) if found[0] else {}
 
+    def stored(self, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        """Those of any number of vectors that are there, by id."""
+        stored: dict[str, NDArray[np.float32]] = {}
+        for start in range(0, len(ids), _BATCH):
+            stored.update(self._vectors_of(ids[start : start + _BATCH]))
+        return stored
+
     def embeddings(self, ids: Sequence[str]) -> NDArray[np.float32]:
         """Read vectors back, in the order of `ids`.
 
@@ -216,9 +223,7 @@ class Vectors:
         IndexFormat
             If one of them is not there.
         """
-        stored: dict[str, NDArray[np.float32]] = {}
-        for start in range(0, len(ids), _BATCH):
-            stored.update(self._vectors_of(ids[start : start + _BATCH]))
+        stored = self.stored(ids)
         if missing := [name for name in ids if name not in stored]:
             raise IndexFormat(
                 f"{self.path} has no vector for {len(missing)} of {len(ids)} chunks, {missing[0]} first; "

@@ -6,6 +6,7 @@ from ragcache.store.blob import Blob, pack, unpack
 from ragcache.store.catalog import Catalog
 from ragcache.store.codec import CODECS, BFloat16, Codec, Int8, Int8Int4, Raw, find_codec
 from ragcache.store.disk import Disk
+from ragcache.store.encryption import is_encrypted
 from ragcache.store.entries import PART, Entries, EntryRow
 from ragcache.store.eviction import Kept, choose_victims, least_often, least_recently, saved_per_byte
 from ragcache.store.forgotten import Forgotten
@@ -55,6 +56,7 @@ __all__ = [
     "choose_victims",
     "find_codec",
     "hold_turn",
+    "is_encrypted",
     "is_key",
     "is_replica",
     "join_access",

@@ -21,6 +21,7 @@ from ragcache.errors import (
 )
 from ragcache.store.attachment import is_replica
 from ragcache.store.disk import Disk
+from ragcache.store.encryption import bind_encryption, sqlcipher
 from ragcache.store.schema import MIGRATIONS, DamagedRow
 
 _Row = TypeVar("_Row")
@@ -37,7 +38,8 @@ class Database:
     """Tables of the newest form, for any number of threads.
 
     Every transaction is durable once it is committed. Several processes may share the file; each waits
-    up to 30 s for another's write. An account that may only read the file, or its folder, writes nothing.
+    up to 30 s for another's write. An account that may only read the file, or its folder, writes nothing. A new file is
+    encrypted where the environment names a key.
 
     Parameters
     ----------
@@ -58,6 +60,8 @@ class Database:
         when it meets damage.
     StorageFull
         The disk refused a write; the transaction left no trace. Every verb that writes may raise it.
+    KeyMismatch
+        Its folder is encrypted by another key than the environment names, or it is not.
     UnusableIndex
         The file cannot be opened, or another process kept it locked for too long.
     """
@@ -70,6 +74,9 @@ class Database:
         self._sync = "FULL" if durable else "OFF"
         self._lock = RLock()
         self.writable = not read_only and is_writable(self.path)
+        #: What seals the files of the folder; None where it is not encrypted.
+        self.encryption = bind_encryption(self.path.parent, new=self.writable and not self.path.exists())
+        self._sqlite = sqlite3 if self.encryption is None else sqlcipher()
         self._mark = self._state()
         self._connection = self._connect()
         try:
@@ -110,6 +117,32 @@ class Database:
             self._follow()
             return self._connection.execute(query, parameters).fetchall()
 
+    def copy_to(self, path: Path) -> None:
+        """Write all of it, as it is at one moment, into a new file, encrypted as this one is."""
+        if path.exists():
+            raise InvalidArgument(f"{path} exists already; name a file that does not.")
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        self.read("VACUUM INTO ?", str(path))
+
+    def hold_alone(self) -> None:
+        """Keep everybody else out until it is closed.
+
+        Raises
+        ------
+        UnusableIndex
+            Somebody has it open, in this process or another one.
+        """
+        self.read("PRAGMA busy_timeout = 1000")
+        self.read("PRAGMA locking_mode = EXCLUSIVE")
+        try:
+            self.read("PRAGMA journal_mode = DELETE")  # granted to whoever is alone
+            with self.transaction() as connection:
+                connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+        except UnusableIndex as error:
+            raise UnusableIndex(
+                f"the index {self.path.parent} is open in another process; close it there and repeat the command."
+            ) from error
+
     def check_file(self) -> list[str]:
         """What SQLite finds wrong with the file as a whole."""
         found = [str(text) for (text,) in self.read("PRAGMA integrity_check(10)")]
@@ -131,14 +164,14 @@ class Database:
     def _guard(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.ProgrammingError:  # our mistake, not the file's
+        except self._sqlite.ProgrammingError:  # our mistake, not the file's
             raise
-        except sqlite3.IntegrityError as error:
+        except self._sqlite.IntegrityError as error:
             raise InvalidArgument(f"the catalogue has no place for this row ({error}).") from error
-        except sqlite3.Error as error:
+        except self._sqlite.Error as error:
             raise self._translated(error) from error
 
-    def _translated(self, error: sqlite3.Error) -> RagCacheError:
+    def _translated(self, error: Exception) -> RagCacheError:
         name = getattr(error, "sqlite_errorname", "")
         if name.startswith(_REFUSED):
             return StorageFull(f"the disk refused a write to {self.path} ({error}); free some space and repeat.")
@@ -179,9 +212,11 @@ class Database:
         if 0 < size < _HEADER_BYTES:  # SQLite would take it for an empty file and overwrite it
             raise self._damaged(f"it has only {size} bytes")
         with self._guard():
-            connection = sqlite3.connect(
+            connection: sqlite3.Connection = self._sqlite.connect(
                 self._address(), uri=True, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
             )
+            if self.encryption is not None:
+                self.encryption.unlock(connection)
         connection.text_factory = _text  # what is no text any more fails its row's checksum, not the query
         return connection
 

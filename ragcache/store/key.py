@@ -12,7 +12,8 @@ import numpy as np
 
 from ragcache.errors import IndexFormat, UnusableIndex
 from ragcache.store.catalog import Catalog
-from ragcache.store.local import publish
+from ragcache.store.encryption import OVERHEAD, Encryption, SealBroken
+from ragcache.store.publish import publish
 
 FORMAT = 1
 """Version of the blob format; part of every key, so that a new format never meets old files."""
@@ -30,7 +31,7 @@ _SECRET_BYTES = 32
 _DIGEST = "secret_digest"  # setting: by which another secret is told from the index's own
 
 
-def load_or_create_secret(path: str | Path) -> bytes:
+def load_or_create_secret(path: str | Path, encryption: Encryption | None = None) -> bytes:
     """Read a collection's secret, making one the first time.
 
     Without the secret nobody can tell from a key, or from a hit, which text was stored; and two
@@ -40,6 +41,8 @@ def load_or_create_secret(path: str | Path) -> bytes:
     ----------
     path : str or Path
         The file; its folder must exist. Created readable by its owner only.
+    encryption : Encryption, optional
+        Seals it.
 
     Returns
     -------
@@ -56,8 +59,9 @@ def load_or_create_secret(path: str | Path) -> bytes:
     path = Path(path)
     try:
         if not path.exists():
-            publish(path, [secrets.token_bytes(_SECRET_BYTES)])
-        secret = path.read_bytes()
+            secret = secrets.token_bytes(_SECRET_BYTES)
+            publish(path, [secret] if encryption is None else list(encryption.seal(path.name, [secret])))
+        secret = path.read_bytes() if encryption is None else _unseal(encryption, path)
     except OSError as error:
         raise UnusableIndex(f"the secret {path} cannot be opened ({error.strerror}).") from error
     if len(secret) != _SECRET_BYTES:
@@ -66,6 +70,19 @@ def load_or_create_secret(path: str | Path) -> bytes:
             "restore it from a backup, or delete the index and ingest again."
         )
     return secret
+
+
+def _unseal(encryption: Encryption, path: Path) -> bytes:
+    sealed = path.read_bytes()
+    secret = bytearray(max(len(sealed) - OVERHEAD, 0))
+    try:
+        encryption.open(path.name, memoryview(sealed), memoryview(secret))
+    except SealBroken as error:
+        raise IndexFormat(
+            f"the secret {path} cannot be decrypted: {error}; restore it from a backup, or delete the index and ingest "
+            "again."
+        ) from error
+    return bytes(secret)
 
 
 def bind_secret(catalog: Catalog, path: Path) -> bytes:
@@ -87,7 +104,7 @@ def bind_secret(catalog: Catalog, path: Path) -> bytes:
     """
     file, known = path / "secret", catalog.setting(_DIGEST)
     made = known is not None or bool(catalog.recipes())
-    secret = b"" if made and not file.exists() else load_or_create_secret(file)
+    secret = b"" if made and not file.exists() else load_or_create_secret(file, catalog.encryption)
     digest = sha256(secret).hexdigest()
     if not secret or known not in (None, digest):
         raise IndexFormat(

@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from threading import RLock
 from typing import Any, Self
@@ -18,102 +19,13 @@ from typing import Any, Self
 from ragcache.errors import CorruptBlob, InvalidArgument, StorageFull
 from ragcache.model.lazy import Tensor, torch
 from ragcache.store.disk import Disk
+from ragcache.store.encryption import OVERHEAD, Encryption, SealBroken, encryption_of
+from ragcache.store.publish import TEMPORARY, publish, sync_folder
 
 _KEY = re.compile(r"[0-9a-f]{64}")
 _LOCKS: dict[Path, tuple[AbstractContextManager[Any], AbstractContextManager[Any]]] = {}
 _DISK = Disk()
 _SUFFIX = ".safetensors"
-_TEMPORARY = ".tmp-"
-_UNLINKABLE = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
-_AT_ONCE = 1024  # parts of one vectored write: POSIX systems' usual IOV_MAX
-
-
-def publish(path: Path, parts: Sequence[bytes | memoryview], *, durable: bool = True, disk: Disk = _DISK) -> bool:
-    """Write a file durably under a name that nobody holds yet.
-
-    The bytes go to a temporary file beside `path` and are synced before the name is linked, so a reader
-    sees all of them or no file, and of several writers exactly one wins.
-
-    Parameters
-    ----------
-    path : Path
-        Final name; its folder must exist. Whoever may read and write the folder's files may do so with this one.
-    parts : sequence of bytes-like
-        What to write, one after the other.
-    durable : bool
-        Whether the file survives a crash of the machine.
-    disk : Disk
-        Carries it out.
-
-    Returns
-    -------
-    bool
-        False if the name was taken; the file found there is left as it is.
-
-    Raises
-    ------
-    OSError
-        The disk refused; no temporary file is left behind.
-    """
-    handle, temporary = disk.create(path.parent, _TEMPORARY)
-    try:
-        try:
-            _write(handle, parts, disk)
-            os.fchmod(handle, path.parent.stat().st_mode & 0o666)
-            if durable:
-                disk.sync(handle)
-        finally:
-            os.close(handle)
-        won = _link(temporary, path, disk)
-    finally:
-        disk.remove(temporary)
-    if durable:
-        _sync_folder(path.parent, disk)  # the loser too: it must not acknowledge a name that may still vanish
-    return won
-
-
-def _write(handle: int, parts: Sequence[bytes | memoryview], disk: Disk) -> None:
-    views = [memoryview(part).cast("B") for part in parts]
-    while views:  # one call moves at most 2 GiB, and takes at most `_AT_ONCE` parts
-        written = disk.write(handle, views[:_AT_ONCE])
-        while views and written >= len(views[0]):
-            written -= len(views.pop(0))
-        if views:
-            views[0] = views[0][written:]
-
-
-def _link(temporary: str, path: Path, disk: Disk) -> bool:
-    try:
-        disk.link(temporary, path)
-    except FileExistsError:
-        return False
-    except OSError as error:
-        if error.errno not in _UNLINKABLE:
-            raise
-        return _rename(temporary, path, disk)
-    return True
-
-
-def _rename(temporary: str, path: Path, disk: Disk) -> bool:
-    """The same where the file system knows no links: those who rename take turns, as far as it knows locks."""
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        with suppress(OSError):
-            fcntl.flock(folder, fcntl.LOCK_EX)
-        if path.exists():
-            return False
-        disk.move(temporary, path)
-        return True
-    finally:
-        os.close(folder)
-
-
-def _sync_folder(folder: Path, disk: Disk) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        disk.sync(handle)
-    finally:
-        os.close(handle)
 
 
 def _host_memory(nbytes: int) -> Tensor:
@@ -162,8 +74,8 @@ def hold_turn(path: Path) -> Iterator[None]:
 class LocalStore:
     """A folder of immutable blobs, one file per key, readable by its owner only, or by those who may read the folder.
 
-    Safe for several threads and several processes at once; there is no lock, only first writer wins. It is a
-    `ragcache.store.BlobStore`.
+    Safe for several threads and several processes at once; there is no lock, only first writer wins. Where the folder
+    above is encrypted, so is every blob. It is a `ragcache.store.BlobStore`.
 
     Parameters
     ----------
@@ -216,6 +128,15 @@ class LocalStore:
         """A store whose blobs are on their way to a device: a GPU copies from pinned memory while the host goes on."""
         return cls(root, _pinned_memory if device.type == "cuda" else _host_memory, durable=durable)
 
+    @cached_property
+    def _encryption(self) -> Encryption | None:
+        """Looked for when the first blob is written or read: by then the catalogue has said what the index is."""
+        return encryption_of(self.root.parent)
+
+    def size_of(self, parts: Sequence[bytes | memoryview]) -> int:
+        """Bytes of the file that some parts make."""
+        return sum(memoryview(part).nbytes for part in parts) + (OVERHEAD if self._encryption else 0)
+
     def put_if_absent(self, key: str, parts: Sequence[bytes | memoryview]) -> bool:
         """Store bytes under a key unless it has some; durable on return.
 
@@ -244,7 +165,8 @@ class LocalStore:
             if path.exists():
                 self._sync(path.parent)
                 return False
-            return self._publish(path, parts)
+            sealed = parts if self._encryption is None else list(self._encryption.seal(key, parts))
+            return self._publish(path, sealed)
         except OSError as error:
             raise self._refused(error) from error
 
@@ -375,18 +297,33 @@ class LocalStore:
             How many files were removed.
         """
         horizon = time.time() - older_than
-        stale = [path for path in self.root.glob(f"*/{_TEMPORARY}*") if _modified(path) <= horizon]
+        stale = [path for path in self.root.glob(f"*/{TEMPORARY}*") if _modified(path) <= horizon]
         for path in stale:
             self.disk.remove(path)
         return len(stale)
 
     def _read(self, key: str, ranges: Sequence[tuple[int, int]] | None) -> Sequence[Tensor]:
+        read = self._read_once if self._encryption is None else self._read_sealed
         try:
-            return self._read_once(key, ranges)
+            return read(key, ranges)
         except CorruptBlob as error:
             if error.read:
                 raise
-        return self._read_once(key, ranges)  # what a disk refuses once it often gives at the next try
+        return read(key, ranges)  # what a disk refuses once it often gives at the next try
+
+    def _read_sealed(self, key: str, ranges: Sequence[tuple[int, int]] | None) -> Sequence[Tensor]:
+        """The same of an encrypted blob, which is decrypted as a whole: nothing of it is known before its end."""
+        [sealed] = self._read_once(key, None)
+        plain = self._allocate(max(len(sealed) - OVERHEAD, 0))
+        try:
+            assert self._encryption is not None  # for mypy
+            self._encryption.open(key, sealed.numpy().data, plain.numpy().data)
+        except SealBroken as error:
+            raise CorruptBlob(key, str(error)) from error
+        spans = [(0, len(plain))] if ranges is None else ranges
+        if any(stop > len(plain) for _, stop in spans):
+            raise CorruptBlob(key, f"it has only {len(plain):,} bytes")
+        return [plain[start:stop] for start, stop in spans]
 
     def _read_once(self, key: str, ranges: Sequence[tuple[int, int]] | None) -> Sequence[Tensor]:
         path = self._path(key)
@@ -438,7 +375,7 @@ class LocalStore:
 
     def _sync(self, folder: Path) -> None:
         if self.durable:
-            _sync_folder(folder, self.disk)
+            sync_folder(folder, self.disk)
 
     def _refused(self, error: OSError) -> StorageFull:
         remedy = "free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "repair it"

@@ -31,6 +31,10 @@ class BlobStore(Protocol):
         """Store bytes under a key unless it has some; whether this call did."""
         ...
 
+    def size_of(self, parts: Sequence[bytes | memoryview]) -> int:
+        """Tell the bytes that a blob of these parts takes on this machine's disk."""
+        ...
+
     def get(self, key: str) -> Tensor:
         """Read a whole blob: uint8, (bytes,)."""
         ...

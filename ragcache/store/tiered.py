@@ -80,6 +80,10 @@ class TieredStore:
         self._keep(key, parts)
         return won
 
+    def size_of(self, parts: Sequence[bytes | memoryview]) -> int:
+        """Bytes that a blob of these parts takes in the tier on this machine."""
+        return self.tier.size_of(parts)
+
     def get(self, key: str) -> Tensor:
         """Read a whole blob: from the folder, else from the object store.
 
