@@ -322,6 +322,6 @@ def test_an_encrypted_index_is_not_published(path: Path, tmp_path: Path, monkeyp
     monkeypatch.setenv(KEY, THE_KEY)
     bucket = tmp_path / "bucket"
     for index in (path, tmp_path / "new"):
-        with pytest.raises(InvalidArgument, match="is encrypted, or would be .* leave --remote out"):
+        with pytest.raises(InvalidArgument, match=r"is encrypted, or would be .* leave --remote out"):
             RagCache.open(index, model=tiny_reader(), embedder=Letters(), remote=bucket.as_uri())
     assert not bucket.exists()
