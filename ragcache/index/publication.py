@@ -63,8 +63,8 @@ def attach(path: Path, url: str) -> None:
     url, known = check_url(url), read_attachment(path)
     if is_encrypted(path) or find_key() is not None:
         raise InvalidArgument(
-            f"{path} is encrypted, or would be by the key that {KEY_FILE} or {KEY} names, and nothing that is published "
-            f"at {url} would be; ingest without that key and have the bucket encrypt, or leave --remote out"
+            f"{path} is encrypted, or would be by the key that {KEY_FILE} or {KEY} names, and nothing published at "
+            f"{url} would be; ingest without that key and have the bucket encrypt, or leave --remote out"
         )
     if known is not None:
         if known.replica or known.url != url:
