@@ -110,6 +110,9 @@ ARCHITECTURES: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
 }  # fmt: skip
+HYBRIDS = ("qwen3-next", "qwen3.5", "lfm2", "granite4")
+"""Those whose layers carry a state, in part: single tokens of theirs cannot be computed anew."""
+ATTENDING = [name for name in ARCHITECTURES if name not in HYBRIDS]
 
 
 def tiny_model(name: str, *, dtype: torch.dtype = torch.float32, **changes: Any) -> Any:

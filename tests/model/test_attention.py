@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import ARCHITECTURES
+from conftest import ATTENDING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
@@ -213,7 +213,7 @@ def test_sliding_windows_count_as_transformers_does(name: str, length: int, read
     assert (following - reader.stock([7], cache)[0]).abs().max() <= 1e-5
 
 
-@pytest.mark.parametrize("name", sorted(ARCHITECTURES))
+@pytest.mark.parametrize("name", ATTENDING)
 def test_sparse_queries_equal_stock_attention_with_a_4d_mask(name: str, readers: Callable[[str], Reader]) -> None:
     """The twin: the same stale keys and the same rows, through stock SDPA, the stock cache and an explicit mask."""
     reader, end = readers(name), 130

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import ARCHITECTURES, SIZES, byte_tokenizer, tiny_reader
+from conftest import ATTENDING, SIZES, byte_tokenizer, tiny_reader
 from torch import Tensor
 
 from ragcache.model import chunked_mlp
@@ -27,7 +27,7 @@ def rows_of(part: torch.nn.Module) -> list[int]:
     return seen
 
 
-@pytest.mark.parametrize("name", ARCHITECTURES)
+@pytest.mark.parametrize("name", ATTENDING)
 def test_tiles_give_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     reader = tiny_reader(name)
     down = next(m for n, m in reader.model.named_modules() if n.endswith("mlp.down_proj"))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from conftest import ARCHITECTURES
+from conftest import ATTENDING
 from torch import Tensor
 
 from ragcache.model.cost import FlopCounter
@@ -28,7 +28,7 @@ def passed(reader: Reader) -> PrefillContext:
     return PrefillContext(reader, prompt, buffer, {1: kv}, frozenset(), FlopCounter(reader.dims))
 
 
-@pytest.mark.parametrize("name", ARCHITECTURES)
+@pytest.mark.parametrize("name", ATTENDING)
 def test_a_forward_in_two_parts_is_the_forward(readers: Callable[[str], Reader], name: str) -> None:
     reader = readers(name)
     whole, parts = passed(reader), passed(reader)
@@ -49,7 +49,7 @@ def test_a_last_layer_writes_its_keys_and_values_and_ends_the_forward(reader: Re
     assert [torch.equal(*both) for both in zip(before, after, strict=True)] == [False, False, True, True]
 
 
-@pytest.mark.parametrize("name", ARCHITECTURES)
+@pytest.mark.parametrize("name", ATTENDING)
 def test_rows_that_leave_are_as_if_the_rest_began_there(readers: Callable[[str], Reader], name: str) -> None:
     reader = readers(name)
     narrowed, begun = passed(reader), passed(reader)

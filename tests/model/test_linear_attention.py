@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import byte_tokenizer, tiny_model
+from conftest import HYBRIDS, byte_tokenizer, tiny_model
 from ragcache_bench.spliced_cache import SplicedCache
 from torch import Tensor
 
@@ -17,7 +17,6 @@ from ragcache.model.linear_attention import State, StateChange, StateLayer, find
 from ragcache.model.plan import ForwardPlan, Positions, Slots
 from ragcache.model.reader import Reader
 
-HYBRIDS = ("qwen3-next", "qwen3.5", "lfm2", "granite4")
 PARTS = ((0, 17), (17, 19), (19, 41))  # of 50 tokens; one chunk is shorter than a convolution looks back
 TOKENS = torch.randint(8, 250, (50,), generator=torch.Generator().manual_seed(3)).tolist()
 

@@ -24,6 +24,8 @@ LAYOUTS = {
     "glm4": (["interleaved"] * 4, 8),
     "smollm3": (["half"] * 3 + ["none"], 16),
     "phi3-partial": (["half"] * 4, 8),
+    "qwen3-next": (["half"] * 2, 4),
+    "qwen3.5": (["half"] * 2, 4),
 }
 
 
@@ -61,7 +63,7 @@ def textbook(keys: Tensor, delta: int, pairing: str, inv_freq: tuple[float, ...]
 
 @pytest.mark.parametrize("name", sorted(ARCHITECTURES))
 def test_probe_finds_the_layout_of_every_layer(name: str, readers: Callable[[str], Reader]) -> None:
-    pairings, rotated = LAYOUTS.get(name, (["half"] * 4, 16))
+    pairings, rotated = LAYOUTS.get(name, (["half"] * readers(name).kv_layers, 16))
     layouts = readers(name).rotator.layouts
     assert [layout.pairing for layout in layouts] == pairings
     assert {2 * len(layout.inv_freq) for layout in layouts if layout.pairing != "none"} == {rotated}
@@ -128,7 +130,7 @@ def test_every_placement_rotates_the_stored_copy(reader: Reader) -> None:
 
 @pytest.mark.parametrize("together", [1, 7, 4096])
 def test_placing_together_is_placing_one_by_one(together: int, reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragcache.model.reader._ROTATED", together)
+    monkeypatch.setattr("ragcache.model.rope._ROTATED", together)
     kvs = [reader.encode(TOKENS), reader.encode(TOKENS[:5]), reader.encode(TOKENS[3:])]
     where = list(zip(kvs, (4, 40, 28), (300, 40, 0), strict=True))  # with a gap, and out of order
     singly, at_once = reader.buffer(64), reader.buffer(64)
