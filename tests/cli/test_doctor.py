@@ -235,3 +235,9 @@ def test_a_configuration_alone_knows_no_index(run: Run, tmp_path: Path) -> None:
     refused = run("doctor", "--config-only", "--index", tmp_path)
     assert refused.exit_code == 2
     assert "leave --index and --adapter out" in " ".join(refused.stderr.split())
+
+
+def test_a_configuration_alone_is_not_asked_for_vllm(run: Run) -> None:
+    refused = run("doctor", "--config-only", "--engine", "vllm")
+    assert refused.exit_code == 2
+    assert "leave it or --engine vllm out" in " ".join(refused.stderr.split())

@@ -65,8 +65,12 @@ def doctor(
     recomputing everything is not full prefill; `ingest --method full` may still have it answer by full prefill. With
     --engine vllm it ends with 1 if vLLM cannot serve the index.
     """
+    from ragcache.errors import InvalidArgument
+
     check_engine(engine)
     if engine == "vllm":
+        if config_only:
+            raise InvalidArgument("--config-only asks this project's own engine; leave it or --engine vllm out")
         examine_for_vllm(index or DEFAULT_INDEX, model, as_json=as_json)
         return
     from ragcache.index.settings import settings_of
