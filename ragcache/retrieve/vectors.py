@@ -22,7 +22,8 @@ from ragcache.errors import (
     ingest,
 )
 from ragcache.retrieve.needs import needs
-from ragcache.retrieve.reading import Reading, is_chromas, mark_of
+from ragcache.retrieve.reading import Reading, clear_unused, is_chromas, mark_of
+from ragcache.store import hold_turn
 
 if TYPE_CHECKING:
     from chromadb import ClientAPI, Collection
@@ -95,8 +96,11 @@ class Vectors:
     @contextmanager
     def _writing(self) -> Iterator["Collection"]:
         self._close_reading()
-        with guard(self.path):
-            yield self._collection
+        with guard(self.path), hold_turn(self.path.with_name(f"{self.path.name}.lock")):
+            try:
+                yield self._collection
+            finally:
+                clear_unused(self.path)
 
     def upsert(
         self,

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,11 @@ from typer.testing import CliRunner
 
 from ragcache import RagCache
 from ragcache.errors import EmptyIndex
+from ragcache.index.reconcile import prefix_key
 from ragcache.index.upkeep import collect_garbage
 from ragcache.index.verify import StoreReport, summarise, verify
 from ragcache.retrieve import Vectors
+from ragcache.store import Catalog
 
 
 @pytest.fixture
@@ -26,7 +29,10 @@ def path(rag: RagCache) -> Path:
 
 
 def blobs(path: Path) -> list[Path]:
-    return sorted(path.glob("kv/??/*.safetensors"))
+    """The KV files of chunks, and last that of the system prefix, which no row names."""
+    with closing(Catalog(path / "catalog.sqlite")) as catalog:
+        prefix = prefix_key(catalog, path)
+    return sorted(path.glob("kv/??/*.safetensors"), key=lambda file: (file.stem == prefix, file))
 
 
 def flip(file: Path, place: int = 1000) -> None:

@@ -202,10 +202,10 @@ def special(name: str, kind: bytes, target: str = "", size: int = 0) -> tarfile.
 
 
 def refuse(path: Path, tmp_path: Path, message: str) -> None:
-    before = set(tmp_path.parent.rglob("*"))
+    before = set(tmp_path.rglob("*"))
     with pytest.raises(IndexFormat, match=message):
         import_index(path, tmp_path / "new")
-    assert set(tmp_path.parent.rglob("*")) == before, "something of it was left"
+    assert set(tmp_path.rglob("*")) == before, "something of it was left"
 
 
 KEY = "ab" * 32

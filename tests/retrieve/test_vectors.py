@@ -1,7 +1,9 @@
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import dedent
 
 import numpy as np
 import pytest
@@ -92,6 +94,28 @@ def test_nothing_in_nothing_out(vectors: Vectors) -> None:
     vectors.delete(["a"])
     assert vectors.embeddings([]).shape[0] == 0
     assert (vectors.ids(), vectors.count()) == ([], 0)
+
+
+def test_nothing_of_the_processs_memory_is_in_the_files(tmp_path: Path) -> None:
+    """The C library fills what is allocated and freed, so memory that Chroma writes as it found it shows."""
+    script = f"""
+        import numpy as np
+        from pathlib import Path
+        from ragcache.retrieve import Vectors
+        from ragcache.retrieve.reading import copy_collection
+        vectors = Vectors(Path({str(tmp_path / "vectors")!r}), "chunks")
+        vectors.upsert(["a", "b"], np.eye(2, 16, dtype=np.float32))
+        copy_collection(vectors.path, vectors.path.with_name("copy"))
+        vectors.close()
+    """
+    filled = {**os.environ, "MALLOC_PERTURB_": str(0xFF ^ ord("#")), "PYTHONMALLOC": "malloc"}
+    subprocess.run([sys.executable, "-c", dedent(script)], check=True, env=filled)
+    for folder in ("vectors", "copy"):
+        (file,) = (tmp_path / folder).glob("*/data_level0.bin")
+        assert not any(file.read_bytes() + file.with_name("length.bin").read_bytes())
+    again = Vectors(tmp_path / "copy", "chunks")
+    assert again.query(np.eye(2, 16, dtype=np.float32)[1], 1) == [("b", pytest.approx(1))]
+    again.close()
 
 
 def test_a_missing_vector_is_an_error_that_names_it(vectors: Vectors) -> None:
