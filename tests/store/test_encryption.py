@@ -102,7 +102,7 @@ def test_no_file_has_a_word_of_the_documents(tmp_path: Path, key: None) -> None:
 def test_the_same_search_finds_them_where_nothing_is_encrypted(tmp_path: Path) -> None:
     with open_index(tmp_path) as rag:
         rag.ingest(write_pages(tmp_path / "files"))
-        ids = [chunk.token_ids for chunk in rag.index.catalog.all_chunks()]
+        ids = [chunk.token_ids for chunk in rag.index.catalog.all_chunks() if "bridge" in chunk.text]  # it stays
         found = traces(live(rag), ids)
     assert {"bridge", "file", "prompt", f"{list(ids[0][:6])} as <i4", f"{list(ids[0][:6])} packed"} <= found
 
