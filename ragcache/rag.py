@@ -159,7 +159,7 @@ class RagCache:
         reader = how.load_reader()
         how.method.check_reader(reader)
         index = Index(how.path, reader, codec=CODECS[how.kv], system=system, second_sight_bytes=second_sight_bytes)
-        settings = how.settings(reader.name, reader.adapter)
+        settings = how.settings(reader)
         if settings != how.known and index.writable:
             index.catalog.set_setting("rag", settings)
         rag = cls(

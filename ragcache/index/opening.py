@@ -132,13 +132,15 @@ class Opening:
         """What makes vectors."""
         return Embedder(self.embedder) if isinstance(self.embedder, str) else GivenEmbedder(self.embedder)
 
-    def settings(self, reader: str, adapter: str = "") -> dict[str, Any]:
-        """What the index is to remember, its model being called `reader`, with that adapter in it."""
-        chunk_tokens, top_k = _SIZES.get(reader, (CHUNK_TOKENS, TOP_K))
+    def settings(self, reader: "Reader") -> dict[str, Any]:
+        """What the index is to remember, a model having been loaded."""
+        chunk_tokens, top_k = _SIZES.get(reader.name, (CHUNK_TOKENS, TOP_K))
+        if not self.known and self.method.encode is not None and reader.states and not reader.refused:
+            chunk_tokens = self._state_tokens(reader, chunk_tokens)
         given = not isinstance(self.embedder, str) if not self.known else self.known.get("embedder_given")
         settings = {
-            "name": reader,
-            "adapter": adapter,
+            "name": reader.name,
+            "adapter": reader.adapter,
             "dtype": self.dtype,
             "embedder": self.embedder if isinstance(self.embedder, str) else self.embedder.name,
             "method": self.method.name,
@@ -151,6 +153,11 @@ class Opening:
             "kv": self.kv,
         }
         return {name: value for name, value in settings.items() if value}
+
+    def _state_tokens(self, reader: "Reader", least: int) -> int:
+        """Tokens of a chunk from which on most of what is kept is KV, no more than the embedder takes."""
+        even = -(-reader.bytes_per_chunk // reader.bytes_per_token)
+        return max(least, min(even, self.load_embedder().max_tokens))
 
 
 def resolve(

@@ -10,9 +10,11 @@ from types import SimpleNamespace
 import pytest
 import torch
 from conftest import tiny_reader
+from faults.small import Letters, write_pages
 from ragcache_bench import doctor
 from ragcache_bench.spliced_cache import SplicedCache
 
+from ragcache import RagCache
 from ragcache.engine.engine import Engine
 from ragcache.engine.prefill import Prefilled
 from ragcache.errors import UnsupportedModel
@@ -168,6 +170,24 @@ def test_short_chunks_are_noted_by_figures(tmp_path: Path) -> None:
     assert re.match(r"2 of the model's 4 layers .* as much as keys and values of \d+ tokens.*at most 10:", said)
     assert not notes("lfm2", 1000)
     assert not notes("llama", 16)
+
+
+@pytest.mark.parametrize(
+    ("name", "takes", "tokens"), [("qwen3.5", 400, 400), ("qwen3.5", 9000, 0), ("llama", 9000, 256)]
+)
+def test_a_new_index_has_chunks_whose_kv_outweighs_their_states(
+    tmp_path: Path, name: str, takes: int, tokens: int
+) -> None:
+    class Patient(Letters):
+        max_tokens = takes
+
+    reader = tiny_reader(name)
+    reader.__dict__["bytes_per_chunk"] = 3000 * reader.bytes_per_token - 1 if reader.states else 0
+    with RagCache.open(tmp_path / "index", model=reader, embedder=Patient()) as rag:
+        assert rag.chunk_tokens == (tokens or 3000)
+        rag.ingest(write_pages(tmp_path / "files"), chunk_tokens=40)
+    with RagCache.open(tmp_path / "index", model=reader, embedder=Patient()) as rag:
+        assert rag.chunk_tokens == 40, "what was asked for is kept"
 
 
 def test_states_are_kept_in_the_chunks_file_and_a_flipped_bit_of_one_is_a_miss(tmp_path: Path) -> None:
