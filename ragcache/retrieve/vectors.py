@@ -1,9 +1,10 @@
 """Chunk vectors on disk: one Chroma collection, searched by cosine similarity."""
 
+import os
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,6 +60,7 @@ class Vectors:
         self._name = name
         self._reading: Reading | None = None
         self._mark: tuple[int | bytes, ...] | None = None
+        self._written: tuple[int | bytes, ...] | None = None  # the mark behind which the client knows all
         if self._read() is None:
             _ = self._collection
 
@@ -68,7 +70,9 @@ class Vectors:
             from chromadb import PersistentClient
             from chromadb.config import Settings
         with guard(self.path):
-            return PersistentClient(self.path, settings=Settings(anonymized_telemetry=False))
+            client = PersistentClient(self.path, settings=Settings(anonymized_telemetry=False))
+        self._written = mark_of(self.path)  # its graph is read when it is first used
+        return client
 
     @property
     def _collection(self) -> "Collection":
@@ -95,12 +99,24 @@ class Vectors:
 
     @contextmanager
     def _writing(self) -> Iterator["Collection"]:
+        """The collection, for one process at a time; a client that another has overtaken is opened again.
+
+        Chroma's client keeps a search graph of its own, and would mix it with what another has written meanwhile.
+        """
         self._close_reading()
-        with guard(self.path), hold_turn(self.path.with_name(f"{self.path.name}.lock")):
+        with guard(self.path), self._turn():
+            if self._written != mark_of(self.path):
+                self._close_client()
             try:
                 yield self._collection
             finally:
                 clear_unused(self.path)
+                self._written = mark_of(self.path)
+
+    def _turn(self) -> AbstractContextManager[None]:
+        """Wait until no other process writes. Asking counts as writing: Chroma may write its graph then."""
+        lock = self.path.with_name(f"{self.path.name}.lock")
+        return hold_turn(lock) if os.access(self.path, os.W_OK) else nullcontext()
 
     def upsert(
         self,
@@ -175,9 +191,10 @@ class Vectors:
         return sorted(similar.items(), key=lambda hit: (-hit[1], hit[0]))[:k]
 
     def _nearest(self, embedding: NDArray[np.float32], k: int) -> tuple[Sequence[str], Sequence[float]]:
-        reading = self._read()
-        if reading is not None and (found := reading.query(embedding, k)) is not None:
-            return found
+        with self._turn():
+            reading = self._read()
+            if reading is not None and (found := reading.query(embedding, k)) is not None:
+                return found
         with guard(self.path), self._other_size(len(embedding)):
             result = self._collection.query(query_embeddings=[embedding], n_results=k, include=["distances"])
         return result["ids"][0], (result["distances"] or [[]])[0]
