@@ -155,6 +155,25 @@ def test_a_module_of_pythons_own_that_cannot_be_read_is_not_said_to_be_missing()
     assert "pip" not in str(caught.value)
 
 
+def test_two_processes_write_in_turn_and_every_vector_is_found(vectors: Vectors, tmp_path: Path) -> None:
+    """Past a thousand changes each process's Chroma writes its search graph to the same files."""
+    for first in (100, 300):
+        vectors.upsert(names(first, first + 50), unit(50, seed=first))
+        elsewhere(
+            tmp_path / "vectors",
+            f"""
+        ids = [f"d{{row:04}}" for row in range({first}, {first} + 1200)]
+        with_name.upsert(ids, np.eye(1200, 16, dtype="float32") + 0.1)
+        with_name.delete(ids[:1100])
+        """,
+        )
+        vectors.upsert([f"e{row:04}" for row in range(1100)], unit(1100, seed=first + 1))
+        vectors.delete([f"e{row:04}" for row in range(1000)])
+    ids = vectors.ids()
+    assert len(ids) == 340
+    assert {name for name, _ in vectors.query(unit(1, seed=5)[0], len(ids))} == set(ids)
+
+
 def test_compacting_leaves_nothing_of_removed_vectors(vectors: Vectors) -> None:
     gone = [unit(40)[row].tobytes() for row in range(20)]
 
