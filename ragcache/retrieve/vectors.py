@@ -116,7 +116,8 @@ class Vectors:
     def _turn(self) -> AbstractContextManager[None]:
         """Wait until no other process writes. Asking counts as writing: Chroma may write its graph then."""
         lock = self.path.with_name(f"{self.path.name}.lock")
-        return hold_turn(lock) if os.access(self.path, os.W_OK) else nullcontext()
+        writable = os.access(self.path, os.W_OK) and os.access(lock.parent, os.W_OK)
+        return hold_turn(lock) if writable else nullcontext()
 
     def upsert(
         self,
@@ -191,7 +192,7 @@ class Vectors:
         return sorted(similar.items(), key=lambda hit: (-hit[1], hit[0]))[:k]
 
     def _nearest(self, embedding: NDArray[np.float32], k: int) -> tuple[Sequence[str], Sequence[float]]:
-        with self._turn():
+        with guard(self.path), self._turn():
             reading = self._read()
             if reading is not None and (found := reading.query(embedding, k)) is not None:
                 return found
