@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ragcache.errors import InvalidArgument
 from ragcache.index.chunks import MARKS
 from ragcache.index.index import Index
+from ragcache.model.cost import tokens_to_outweigh_states
 from ragcache.retrieve import (
     EDITION,
     Document,
@@ -114,7 +115,7 @@ class Chunking:
         if not reader.states or reader.refused:
             return
         fixed, longest = reader.bytes_per_chunk, min(self.tokens, self._room, self.embedder.max_tokens)
-        even = -(-fixed // reader.bytes_per_token)
+        even = tokens_to_outweigh_states(fixed, reader.bytes_per_token)
         if longest < even:
             yield (
                 f"{len(reader.states)} of the model's {reader.layers} layers carry a state, which takes "

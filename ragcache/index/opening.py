@@ -27,6 +27,7 @@ from ragcache.model.checkpoint import (
     check_model,
     default_model,
 )
+from ragcache.model.cost import tokens_to_outweigh_states
 from ragcache.model.tuning import read_tuning
 from ragcache.retrieve import (
     DEFAULT_EMBEDDER,
@@ -156,7 +157,7 @@ class Opening:
 
     def _state_tokens(self, reader: "Reader", least: int) -> int:
         """Tokens of a chunk from which on most of what is kept is KV, no more than the embedder takes."""
-        even = -(-reader.bytes_per_chunk // reader.bytes_per_token)
+        even = tokens_to_outweigh_states(reader.bytes_per_chunk, reader.bytes_per_token)
         return max(least, min(even, self.load_embedder().max_tokens))
 
 

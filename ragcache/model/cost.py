@@ -49,6 +49,11 @@ def head_dim(config: PreTrainedConfig) -> int:
     return int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
 
 
+def tokens_to_outweigh_states(bytes_per_chunk: int, bytes_per_token: int) -> int:
+    """From how many tokens on a chunk's KV takes as many bytes as the states of its layers, which have a fixed size."""
+    return -(-bytes_per_chunk // bytes_per_token)
+
+
 def gigabytes_per_1000_pages(bytes_per_token: float) -> float:
     """What KV of a thousand pages of `PAGE_TOKENS` tokens takes, in 10^9 bytes."""
     return bytes_per_token * PAGE_TOKENS * 1000 / 1e9

@@ -13,6 +13,7 @@ from ragcache.retrieve.discover import kind_of, place_of, unreadable
 from ragcache.retrieve.formats import BROKEN, READERS, SUPPORTED_WORDS
 from ragcache.retrieve.parsed import Parsed
 from ragcache.retrieve.places import Mark
+from ragcache.retrieve.subprocess_parser import ISOLATED, PARSER
 
 MAX_BYTES = 1 << 29
 """Larger files are refused: their KV would take terabytes, and their text several times its size in memory."""
@@ -74,12 +75,12 @@ def load(path: str | Path) -> Document:
         If there is no text in it.
     """
     path = Path(path)
-    reader = READERS.get(path.suffix.lower())
-    if reader is None:
+    suffix = path.suffix.lower()
+    if suffix not in READERS:
         raise UnsupportedDocument(f"{path} can't be read: supported are {SUPPORTED_WORDS}.")
     try:
         data = _bytes_of(path)
-        parsed = _cleaned(reader(data) if data else Parsed(""))
+        parsed = _cleaned(_parse(suffix, data) if data else Parsed(""))
     except OSError as error:
         raise unreadable(path, error.strerror or str(error)) from error
     except MemoryError as error:
@@ -88,7 +89,7 @@ def load(path: str | Path) -> Document:
         raise EmptyDocument(str(unreadable(path, str(error)))) from error
     except BROKEN as error:
         raise unreadable(path, str(error) or type(error).__name__) from error
-    metadata = {"format": path.suffix.lower()[1:], "title": " ".join(_plain(parsed.title).split())}
+    metadata = {"format": suffix[1:], "title": " ".join(_plain(parsed.title).split())}
     return Document(
         source=place_of(path),
         text=parsed.text,
@@ -96,6 +97,10 @@ def load(path: str | Path) -> Document:
         digest=hashlib.sha256(data).hexdigest(),
         marks=parsed.marks,
     )
+
+
+def _parse(suffix: str, data: bytes) -> Parsed:
+    return PARSER.parse(suffix, data) if suffix in ISOLATED else READERS[suffix](data)
 
 
 def _bytes_of(path: Path) -> bytes:

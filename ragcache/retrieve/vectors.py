@@ -3,7 +3,7 @@
 import os
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from functools import cached_property
 from pathlib import Path
@@ -114,17 +114,15 @@ class Vectors:
                 self._written = mark_of(self.path)
 
     def _turn(self) -> AbstractContextManager[None]:
-        """Wait until no other process writes. Asking counts as writing: Chroma may write its graph then."""
+        """Wait until no other process writes.
+
+        Asking counts as writing: Chroma may write its graph then, and there is no collection while it is compacted.
+        """
         lock = self.path.with_name(f"{self.path.name}.lock")
         writable = os.access(self.path, os.W_OK) and os.access(lock.parent, os.W_OK)
         return hold_turn(lock) if writable else nullcontext()
 
-    def upsert(
-        self,
-        ids: Sequence[str],
-        embeddings: NDArray[np.float32],
-        metadatas: Sequence[Mapping[str, str]] | None = None,
-    ) -> None:
+    def upsert(self, ids: Sequence[str], embeddings: NDArray[np.float32]) -> None:
         """Add vectors, or replace those of known ids.
 
         Parameters
@@ -133,8 +131,6 @@ class Vectors:
             Unique.
         embeddings : ndarray, (ids, dim)
             L2-normalised.
-        metadatas : Sequence[Mapping[str, str]], optional
-            One for each id, none of them empty.
 
         Raises
         ------
@@ -146,11 +142,7 @@ class Vectors:
         step = self._client.get_max_batch_size()
         for batch in (slice(start, start + step) for start in range(0, len(ids), step)):
             with self._writing() as collection, self._other_size(embeddings.shape[1]):
-                collection.upsert(
-                    ids=list(ids[batch]),
-                    embeddings=embeddings[batch],
-                    metadatas=None if metadatas is None else [dict(one) for one in metadatas[batch]],
-                )
+                collection.upsert(ids=list(ids[batch]), embeddings=embeddings[batch])
 
     def delete(self, ids: Sequence[str]) -> None:
         """Remove vectors; unknown ids are passed over."""
@@ -217,11 +209,11 @@ class Vectors:
 
     def _vectors_of(self, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """Those of some vectors that are there, by id."""
-        reading = self._read()
-        found = None if reading is None else reading.get(ids)
+        with guard(self.path), self._turn():
+            reading = self._read()
+            found = None if reading is None else reading.get(ids)
+            part = self._collection.get(ids=list(ids), include=["embeddings"]) if found is None else {}
         if found is None:
-            with guard(self.path):
-                part = self._collection.get(ids=list(ids), include=["embeddings"])
             found = part["ids"], np.asarray(part["embeddings"]).tolist()
         return dict(zip(found[0], np.asarray(found[1], dtype=np.float32), strict=True)) if found[0] else {}
 
@@ -274,17 +266,15 @@ class Vectors:
 
     def ids(self) -> list[str]:
         """All ids, sorted."""
-        with guard(self.path):
+        with guard(self.path), self._turn():
             return sorted(self._collection.get(include=[])["ids"])
 
     def count(self) -> int:
         """How many vectors there are."""
-        reading = self._read()
-        known = None if reading is None else reading.count()
-        if known is not None:
-            return known
-        with guard(self.path):
-            return int(self._collection.count())
+        with guard(self.path), self._turn():
+            reading = self._read()
+            known = None if reading is None else reading.count()
+            return int(self._collection.count()) if known is None else known
 
     def compact(self) -> None:
         """Write all vectors anew, so that nothing of those that were removed is left in Chroma's files.
@@ -293,16 +283,20 @@ class Vectors:
         This belongs in a process that never held the removed ones: Chroma writes whole buffers, and may not clear what
         they held before.
         """
-        ids = self.ids()
-        stored = self.embeddings(ids)
-        self._close_reading()
-        with guard(self.path):
+        with self._writing() as collection:  # in one turn, or what another process adds meanwhile would be lost
+            kept = collection.get(include=["embeddings"])
+            ids, embeddings = kept["ids"], np.asarray(kept["embeddings"], dtype=np.float32)
             self._client.delete_collection(self._name)
-        if ids:
-            self.upsert(ids, stored)
-        self.close()
+            step = self._client.get_max_batch_size()
+            for batch in (slice(start, start + step) for start in range(0, len(ids), step)):
+                self._collection.upsert(ids=ids[batch], embeddings=embeddings[batch])
+            self._close_client()
+            self._shrink()
+
+    def _shrink(self) -> None:
+        """Let nothing of a deleted collection stand in the database."""
         database = sqlite3.connect(self.path / "chroma.sqlite3", isolation_level=None)
-        with guard(self.path), closing(database):
+        with closing(database):
             gone = "SELECT id FROM collections"
             database.execute("PRAGMA secure_delete = ON")
             database.execute(f"DELETE FROM embeddings_queue WHERE substr(topic, -36) NOT IN ({gone})")

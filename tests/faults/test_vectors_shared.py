@@ -195,3 +195,27 @@ def test_compacting_leaves_nothing_of_removed_vectors(vectors: Vectors) -> None:
     assert vectors.ids() == names(20, 40)
     np.testing.assert_allclose(vectors.embeddings(names(20, 40)), unit(40)[20:], atol=1e-6)
     assert vectors.query(unit(40)[30], 1)[0][0] == "c0030"
+
+
+def test_what_another_process_adds_while_vectors_are_compacted_is_kept(vectors: Vectors) -> None:
+    script = f"""
+    import sys
+    from pathlib import Path
+    import numpy as np
+    from ragcache.retrieve import Vectors
+    writer = Vectors(Path({str(vectors.path)!r}), "chunks")
+    print(flush=True)
+    for row in range(60):
+        writer.upsert([f"d{{row:04}}"], np.eye(60, 16, dtype="float32")[row:row + 1] + 0.1)
+        assert len(writer.similarities(np.ones(16, "float32"), ["c0001", "c0039"])) == 2
+    """
+    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        compacted = 0
+        while writer.poll() is None:
+            vectors.compact()
+            compacted += 1
+    assert writer.returncode == 0
+    assert compacted > 1
+    assert vectors.ids() == [*names(0, 40), *(f"d{row:04}" for row in range(60))]

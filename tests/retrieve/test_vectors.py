@@ -31,7 +31,7 @@ def vectors(tmp_path: Path) -> Iterator[Vectors]:
 
 def test_query_gives_cosine_similarities_best_first(vectors: Vectors) -> None:
     stored = unit(200)
-    vectors.upsert(names(200), stored, [{"source": "a.txt"}] * 200)
+    vectors.upsert(names(200), stored)
     question = unit(1, seed=1)[0]
     exact = stored @ question
     best = np.argsort(-exact)[:7]
@@ -78,7 +78,7 @@ def test_search_still_fills_k_after_most_vectors_were_deleted(vectors: Vectors) 
 
 def test_more_than_one_of_chromas_batches_goes_in_and_out(vectors: Vectors, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vectors._client, "get_max_batch_size", lambda: 7)
-    vectors.upsert(names(20), unit(20), [{"n": str(n)} for n in range(20)])
+    vectors.upsert(names(20), unit(20))
     np.testing.assert_allclose(vectors.embeddings(names(20)[::-1]), unit(20)[::-1], atol=1e-7)
     vectors.delete(names(15))
     assert vectors.ids() == names(20)[15:]

@@ -174,7 +174,9 @@ def _show(found: dict[str, Any]) -> None:
         f"of 500 tokens; {size(found['free_bytes'])} are free on this disk"
     )
     if found["bytes_per_chunk"]:
-        even = -(-found["bytes_per_chunk"] // found["bytes_per_token"])
+        from ragcache.model.cost import tokens_to_outweigh_states
+
+        even = tokens_to_outweigh_states(found["bytes_per_chunk"], found["bytes_per_token"])
         say(
             f"layers that carry a state take {size(found['bytes_per_chunk'])} of each chunk besides, whatever its "
             f"length: as much as KV of {even:,} tokens, so long chunks (--chunk-tokens) take less room in all"
