@@ -6,15 +6,16 @@ An opening sees its own files as they were, so it is of use as long as nobody ha
 import os
 import shutil
 import sqlite3
-import struct
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ragcache.retrieve.graph_files import clear_unused
 
 _Found = TypeVar("_Found")
 
@@ -22,7 +23,6 @@ _PLACE = ("default_tenant", "default_database")
 _OPEN_INDICES = 100
 _DATABASE = "chroma.sqlite3"
 _CHANGES = slice(24, 28)  # of a SQLite file's header: counts its transactions
-_HEADER = struct.Struct("<iQQQ")  # of hnswlib: version, offset, room for how many vectors, how many there are
 
 
 class Reading:
@@ -128,17 +128,3 @@ def copy_collection(path: Path, folder: Path) -> Path:
         whole.backup(copy)
     clear_unused(folder)
     return folder
-
-
-def clear_unused(path: Path) -> None:
-    """Overwrite with zeros what no vector has taken yet in the files of a new search graph.
-
-    Chroma writes the memory that it has reserved for them as it found it, with whatever the process had freed there:
-    texts, keys, headers of requests. Nobody may write to the folder meanwhile.
-    """
-    for about in path.glob("*/header.bin"):
-        header = about.read_bytes()[: _HEADER.size]
-        if len(header) == _HEADER.size and _HEADER.unpack(header)[-1] == 0:  # vectors; later all of a file is in use
-            for file in (about.with_name(name) for name in ("data_level0.bin", "length.bin")):
-                with suppress(FileNotFoundError), file.open("r+b") as opened:
-                    opened.write(bytes(os.fstat(opened.fileno()).st_size))

@@ -4,7 +4,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,8 +22,9 @@ from ragcache.errors import (
     UnusableIndex,
     ingest,
 )
+from ragcache.retrieve.graph_files import GraphFiles, clear_unused
 from ragcache.retrieve.needs import needs
-from ragcache.retrieve.reading import Reading, clear_unused, is_chromas, mark_of
+from ragcache.retrieve.reading import Reading, is_chromas, mark_of
 from ragcache.store import hold_turn
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Vectors:
         self._name = name
         self._reading: Reading | None = None
         self._mark: tuple[int | bytes, ...] | None = None
+        self._graph = GraphFiles(path)
         self._written: tuple[int | bytes, ...] | None = None  # the mark behind which the client knows all
         if self._read() is None:
             _ = self._collection
@@ -107,20 +109,28 @@ class Vectors:
         with guard(self.path), self._turn():
             if self._written != mark_of(self.path):
                 self._close_client()
+            self._graph.forget()
             try:
                 yield self._collection
             finally:
-                clear_unused(self.path)
                 self._written = mark_of(self.path)
 
-    def _turn(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
         """Wait until no other process writes.
 
         Asking counts as writing: Chroma may write its graph then, and there is no collection while it is compacted.
         """
         lock = self.path.with_name(f"{self.path.name}.lock")
         writable = os.access(self.path, os.W_OK) and os.access(lock.parent, os.W_OK)
-        return hold_turn(lock) if writable else nullcontext()
+        with hold_turn(lock) if writable else nullcontext():
+            self._graph.check()
+            try:
+                yield
+            finally:
+                if writable:
+                    clear_unused(self.path)
+                    self._graph.record()
 
     def upsert(self, ids: Sequence[str], embeddings: NDArray[np.float32]) -> None:
         """Add vectors, or replace those of known ids.
