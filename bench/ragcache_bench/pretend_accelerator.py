@@ -16,8 +16,9 @@ import ctypes
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -27,7 +28,6 @@ from weakref import WeakSet
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
 
 CUDA = torch.device("cuda", 0)
 _CPU = torch.device("cpu")
@@ -166,7 +166,7 @@ class Accelerator:
     def run(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         """One operation, on the device if it takes a tensor of it, or makes one there."""
         target = torch.device(kwargs["device"]) if kwargs.get("device") is not None else None
-        tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+        tensors = list(_tensors((*args, *kwargs.values())))
         if func in (_aten._to_copy.default, _aten.copy_.default):
             return self._copy(func, args, kwargs, target)
         if not any(isinstance(one, DeviceTensor) for one in tensors) and (target is None or target.type != "cuda"):
@@ -177,7 +177,7 @@ class Accelerator:
             self._wait("read")
         elif func in _SIZED or (func in _INDEXED and any(map(_is_mask, args[1]))):
             self._wait("size")
-        out = func(*tree_map(_held, args), **tree_map(_held, _on_cpu(kwargs)))
+        out = func(*_held(args), **_on_cpu(kwargs))
         return _wrapped(func, args, kwargs, out)
 
     def _run_on_host(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -213,7 +213,7 @@ class Accelerator:
         if isinstance(source, DeviceTensor) != to_device:
             self._cross(source, to_device=to_device, free=bool(free))
         self.operations += to_device or isinstance(source, DeviceTensor)
-        out = func(*tree_map(_held, args), **_on_cpu(kwargs))
+        out = func(*_held(args), **_on_cpu(kwargs))
         if into is not None:
             return into
         return DeviceTensor(out) if to_device else out
@@ -308,15 +308,30 @@ def _cuda(accelerator: Accelerator) -> dict[str, Callable[..., Any]]:
 
 @contextmanager
 def _guard() -> Iterator[None]:
-    """Have PyTorch make nothing of a switch to a CUDA device, as it does of one to the CPU: a CPU build has no guard."""
+    """Have PyTorch make nothing of a switch to a CUDA device, as it does of one to the CPU: a CPU build has no guard.
+
+    A guard is a C++ object, which is its table of functions. Ours is the CPU's, but says that the device is `cuda:0`.
+    """
     library = ctypes.CDLL(str(next((Path(torch.__file__).parent / "lib").glob("libc10.*"))))
     guards = (ctypes.c_void_p * 2).in_dll(library, "_ZN3c104impl26device_guard_impl_registryE")  # by DeviceType
     before = guards[1]
-    guards[1] = before or guards[0]
+    functions = (ctypes.c_void_p * _FUNCTIONS).from_address(ctypes.c_void_p.from_address(guards[0] or 0).value or 0)
+    if _GetDevice(functions[_GET_DEVICE] or 0)(guards[0]) != _NO_CPU:
+        raise RuntimeError(f"PyTorch {torch.__version__} orders its device guards' functions in another way")
+    own = (ctypes.c_void_p * _FUNCTIONS)(*functions)
+    own[_GET_DEVICE] = ctypes.cast(_get_device, ctypes.c_void_p)
+    guard = ctypes.c_void_p(ctypes.addressof(own))
+    guards[1] = before or ctypes.addressof(guard)
     try:
         yield
     finally:
         guards[1] = before
+
+
+# c10::Device is two bytes: its type (CPU is 0, CUDA is 1) and its number.
+_FUNCTIONS, _GET_DEVICE, _NO_CPU = 24, 2, 0xFF00
+_GetDevice = ctypes.CFUNCTYPE(ctypes.c_uint16, ctypes.c_void_p)
+_get_device = _GetDevice(lambda _: 0x0001)
 
 
 @contextmanager
@@ -331,13 +346,25 @@ def _lifting_to_cpu() -> Iterator[None]:
         private._set_only_lift_cpu_tensors(before)
 
 
+def _tensors(values: Iterable[Any]) -> Iterator[Tensor]:
+    """Those among an operation's arguments."""
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from _tensors(value)
+
+
 def _held(value: Any) -> Any:
-    return value.held if isinstance(value, DeviceTensor) else value
+    """An argument with the host's tensors in the place of the device's."""
+    if isinstance(value, DeviceTensor):
+        return value.held
+    return type(value)(map(_held, value)) if isinstance(value, (list, tuple)) else value
 
 
 def _on_cpu(kwargs: dict[str, Any]) -> dict[str, Any]:
     named = {"device": _CPU} if kwargs.get("device") is not None else {}
-    return {name: value for name, value in kwargs.items() if name != "pin_memory"} | named
+    return {name: _held(value) for name, value in kwargs.items() if name != "pin_memory"} | named
 
 
 def _is_mask(index: Tensor | None) -> bool:
@@ -345,21 +372,29 @@ def _is_mask(index: Tensor | None) -> bool:
 
 
 def _wrapped(func: Any, args: Any, kwargs: dict[str, Any], out: Any) -> Any:
-    """What an operation gives: the very argument that it changed in place, or new tensors of the device."""
-    declared = func._schema.returns
-    if len(declared) == 1 and not isinstance(out, tuple):
-        return _one(func, args, kwargs, out, declared[0])
-    return tuple(_one(func, args, kwargs, *pair) for pair in zip(out, declared, strict=True))
+    """What an operation gives: the very arguments that it changed in place, or new tensors of the device."""
+    changed = _changed(func)
+    if not changed:
+        return _on_device(out)
+    given = [args[number] if number < len(args) else kwargs[name] for number, name in changed]
+    if any(isinstance(one, DeviceTensor) and one.shape != one.held.shape for one in given):
+        raise NotImplementedError(f"{func} changes a tensor's shape in place, which is not pretended")
+    return given[0] if len(given) == 1 else tuple(given)
 
 
-def _one(func: Any, args: Any, kwargs: dict[str, Any], value: Any, declared: Any) -> Any:
-    alias = declared.alias_info
-    if alias is None or not alias.is_write:
-        return tree_map(lambda leaf: DeviceTensor(leaf) if isinstance(leaf, Tensor) else leaf, value)
-    for number, argument in enumerate(func._schema.arguments):
-        if argument.alias_info is not None and argument.alias_info.before_set == alias.before_set:
-            changed = args[number] if number < len(args) else kwargs[argument.name]
-            if isinstance(changed, DeviceTensor) and changed.shape != changed.held.shape:
-                raise NotImplementedError(f"{func} changes a tensor's shape in place, which is not pretended")
-            return changed
-    raise NotImplementedError(f"{func} gives back what it was not given")
+@cache
+def _changed(func: Any) -> tuple[tuple[int, str], ...]:
+    """Which arguments an operation gives back, changed in place: their places and names."""
+    written = [one.alias_info for one in func._schema.returns if one.alias_info is not None and one.alias_info.is_write]
+    return tuple(
+        (number, argument.name)
+        for alias in written
+        for number, argument in enumerate(func._schema.arguments)
+        if argument.alias_info is not None and argument.alias_info.before_set == alias.before_set
+    )
+
+
+def _on_device(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return DeviceTensor(value)
+    return type(value)(map(_on_device, value)) if isinstance(value, (list, tuple)) else value
