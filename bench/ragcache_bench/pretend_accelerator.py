@@ -220,6 +220,8 @@ class Accelerator:
 
     def _cross(self, source: Tensor, *, to_device: bool, free: bool) -> None:
         """Note a copy between host and device."""
+        if not source.numel():
+            return
         if not free:
             self._wait("upload" if to_device else "read")
         elif not to_device:

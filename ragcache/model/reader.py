@@ -30,6 +30,7 @@ from ragcache.model.plan import HIDDEN, ForwardPlan, Positions, Slots, StopForwa
 from ragcache.model.pretrained import load_pretrained
 from ragcache.model.rope import KeyRotator, RopeLayout
 from ragcache.model.tuning import Tuning, read_tuning
+from ragcache.model.upload import upload
 from ragcache.model.weight_files import weights_of_checkpoint
 
 _Answer = TypeVar("_Answer")
@@ -273,7 +274,7 @@ class Reader:
         """Rows that logits are wanted of; told a number, models whose layers share KV drop the others on the way."""
         if self.kv_layers + len(self.states) == self.layers or not request.keep:
             return request.keep
-        return self._indices(range(len(request.token_ids) - request.keep, len(request.token_ids)))
+        return upload(range(len(request.token_ids) - request.keep, len(request.token_ids)), self.device)
 
     def checked(self, check: Callable[[], None]) -> AbstractContextManager[None]:
         """Have `check` called in front of every layer that this thread runs; it may raise, to break a forward off."""
@@ -313,7 +314,7 @@ class Reader:
                 with suppress(StopForward):
                     self.model.base_model(**inputs)
                 return [None] * len(calls)
-            output = self.model(**inputs, logits_to_keep=self._indices(rows_with_logits(calls)))
+            output = self.model(**inputs, logits_to_keep=upload(rows_with_logits(calls), self.device))
         return [*split_logits(output.logits[0].float(), calls)]
 
     @torch.no_grad()
@@ -384,11 +385,13 @@ class Reader:
         tokens, slots, positions = zip(*rows, strict=True)
         states: list[Tensor] = []
         borders = [*(one.start for one in sequences), end]
-        plan = ForwardPlan(Slots(self._indices(slots)), end, last=self.last_kept, cu_seqlens=borders)
-        plan.measure_states = bool(self.states)
+        plan = ForwardPlan.on(
+            self.device, Slots(torch.tensor(slots)), end, last=self.last_kept, cu_seqlens=borders,
+            measure_states=bool(self.states),
+        )  # fmt: skip
         if self._kept is not None:
             plan.on_enter = lambda layer, entering: states.append(entering) if layer == self._kept else None
-        self.forward(tokens, Positions(self._indices(positions)), buffer, plan)
+        self.forward(tokens, Positions(upload(positions, self.device)), buffer, plan)
         kept = torch.split(states[0], [len(one.ids) for one in sequences]) if states else ()  # (tokens, width) each
         extras = [{HIDDEN: part.clone()} for part in kept] or [{} for _ in sequences]
         return [
@@ -414,18 +417,15 @@ class Reader:
             del kv
         self.rotator.rotate_spans(buffer.keys, moved)
 
-    def _indices(self, numbers: Sequence[int]) -> Tensor:
-        return torch.tensor(numbers, device=self.device)
-
     def _inputs(self, token_ids: Sequence[int], positions: Positions, buffer: Cache) -> dict[str, Any]:
         given = cache_argument(self.model, buffer) | self._given | ({"kv_buffer": buffer} if self._expanded else {})
         return {**self._tokens(token_ids), "position_ids": positions[None], **given}
 
     def _tokens(self, token_ids: Sequence[int]) -> dict[str, Tensor]:
         """Tokens as the model takes them: ids, or embeddings where link tokens are among them."""
-        ids = torch.tensor([list(token_ids)], device=self.device)  # (1, rows)
+        ids = torch.tensor([list(token_ids)])  # (1, rows)
         if self.links is None or max(token_ids, default=0) < self.links.first:
-            return {"input_ids": ids}
+            return {"input_ids": upload(ids, self.device)}
         return {"inputs_embeds": self.links.embed(self.model.get_input_embeddings(), ids)}
 
     @contextmanager
@@ -434,7 +434,7 @@ class Reader:
             self._running(len(plan.slots)),
             buffer.writing(plan),
             layer_hooks(self._stack, plan),
-            state_hooks(self._mixers, buffer.states, plan.slots, measure=plan.measure_states),
+            state_hooks(self._mixers, buffer.states, plan),
         ):
             yield
 

@@ -1,0 +1,41 @@
+"""From the host to the model's device without waiting for it: what is waited for there stops everything behind it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ragcache.model.lazy import Tensor, torch
+
+_ALIGNED = 16  # bytes: no number of a KV is wider
+
+
+def upload(values: "Tensor | Sequence[Any]", device: "torch.device") -> Tensor:
+    """Numbers on a device; where they are there already, the very tensor."""
+    host = values if isinstance(values, torch.Tensor) else torch.tensor(values)
+    return host.to(device, non_blocking=True)
+
+
+def upload_views(tensors: Sequence[Tensor], device: "torch.device") -> list[Tensor]:
+    """Tensors on a device, by one copy where they are views of one buffer, as the layers of a file are.
+
+    What lies between them in the buffer is copied along.
+    """
+    if len({one.untyped_storage().data_ptr() for one in tensors}) != 1 or tensors[0].device == device:
+        return [upload(one, device) for one in tensors]
+    whole = torch.empty(0, dtype=torch.uint8).set_(tensors[0].untyped_storage())  # (bytes,)
+    starts = [one.storage_offset() * one.itemsize for one in tensors]
+    ends = [start + _extent(one) * one.itemsize for start, one in zip(starts, tensors, strict=True)]
+    first = min(starts) // _ALIGNED * _ALIGNED
+    held = upload(whole[first : max(ends)], device)
+    return [
+        held[start - first : end - first].view(one.dtype).as_strided(
+            one.shape, one.stride(), (start - first) // one.itemsize
+        )
+        for one, start, end in zip(tensors, starts, ends, strict=True)
+    ]  # fmt: skip
+
+
+def _extent(tensor: Tensor) -> int:
+    """Numbers from a tensor's first one to its last."""
+    if not tensor.numel():
+        return 0
+    return 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
