@@ -1,4 +1,4 @@
-"""How often the host waits for the device, row by row: counted on a pretend accelerator, since a number needs no speed."""
+"""How often the host waits for the device, row by row, counted on a pretend accelerator."""
 
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,8 @@ from ragcache.methods import METHODS
 from ragcache.model.decode import Sampling
 from ragcache.model.links import LinkTokens
 from ragcache.model.reader import Reader
-from ragcache.model.tuning import Tuning
+from ragcache.model.tuning import PositionScheme, Tuning
+from ragcache.store import Codec
 from ragcache_bench.pretend_accelerator import Accelerator, pretend_accelerator
 
 SHARE = 0.15
@@ -51,7 +52,8 @@ class RowWaits:
     layers : int
         Of the model.
     prefill, token : int
-        Waits up to the first token's logits, and in each further token's forward; reading which token it is comes on top.
+        Waits up to the first token's logits, and in each further token's forward. Reading which token it is comes on
+        top.
     lines : dict of str to int
         Those of the prefill, by kind and line.
     """
@@ -84,9 +86,9 @@ def tiny_reader(layers: int, device: str) -> Reader:
 
 
 @contextmanager
-def opened(folder: Path, reader: Reader) -> Iterator[tuple[Engine, list[Chunk]]]:
+def opened(folder: Path, reader: Reader, codec: Codec | None = None) -> Iterator[tuple[Engine, list[Chunk]]]:
     """An engine over six short chunks of four documents, which are ingested if the folder is empty."""
-    with Index(folder, reader) as index:
+    with Index(folder, reader, codec=codec) as index:
         for n, page in enumerate(_PAGES):
             starts = [" ".join(page).index(text) for text in page]
             index.put(f"doc{n}", "", [(text, at, at + len(text)) for text, at in zip(page, starts, strict=True)], {})
@@ -110,7 +112,7 @@ def encode_for(engine: Engine, chunks: Sequence[Chunk], row: Method) -> None:
 def suit(reader: Reader, row: Method) -> None:
     """Have the reader pass for one that was tuned as the row asks."""
     if row.finetuned and reader.tuning:
-        positions = "composite" if row.name.endswith("composite") else "reordered"
+        positions: PositionScheme = "composite" if row.name.endswith("composite") else "reordered"
         reader.tuning = replace(reader.tuning, recipe=row.finetuned, positions=positions)
 
 
@@ -134,9 +136,12 @@ def count_waits(layers: int, rows: Sequence[Method] = tuple(METHODS.values())) -
             for row in rows:
                 encode_for(engine, chunks, row)
         package = Path(ragcache.__file__).parent
-        with pretend_accelerator(package) as accelerator, opened(Path(place), tiny_reader(layers, "cuda")) as (
-            engine,
-            chunks,
+        with (
+            pretend_accelerator(package) as accelerator,
+            opened(Path(place), tiny_reader(layers, "cuda")) as (
+                engine,
+                chunks,
+            ),
         ):
             engine.prefill(QUESTION, chunks, method="naive")  # what is done once in a process is no part of a prompt
             return [_count(engine, chunks, row, accelerator) for row in rows]

@@ -1,10 +1,10 @@
 """A pretend accelerator: tensors that say `cuda:0`, hold their numbers on the CPU, and refuse what CUDA refuses.
 
-`with pretend_accelerator() as gpu:` makes `device="cuda"` work on a CPU build of PyTorch, in threads too. What it computes
-is computed on the CPU, but as on a GPU
+`with pretend_accelerator(folder) as gpu:` makes `device="cuda"` work on a CPU build of PyTorch, in threads too. It
+computes on the CPU, but as on a GPU
 
-- tensors of the host and of the device do not mix; numbers of no dimension do, and a device's tensor may be indexed from
-  the host;
+- tensors of the host and of the device do not mix; numbers of no dimension do, and a device's tensor may be indexed
+  from the host;
 - a generator serves its own device's tensors only, and `numpy()` refuses;
 - whatever makes the host wait for the device is counted, by kind and by the line of ours that caused it (`Wait`);
 - what is uploaded out of pinned memory, without waiting, must not change before the host has waited.
@@ -49,8 +49,8 @@ class Wait(NamedTuple):
     Attributes
     ----------
     kind : {"read", "size", "upload", "synchronize"}
-        A number or tensor was read; the size of a result was (nonzero, boolean masks); something was copied to the device
-        by a copy that blocks; or the wait was asked for.
+        A number or tensor was read; the size of a result was (nonzero, boolean masks); something was copied to the
+        device by a copy that blocks; or the wait was asked for.
     line : str
         File and line.
     """
@@ -64,11 +64,12 @@ class DeviceTensor(Tensor):
 
     held: Tensor
     accelerator: ClassVar["Accelerator | None"] = None
-    __torch_function__ = torch._C._disabled_torch_function_impl
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     @staticmethod
     def __new__(cls, held: Tensor) -> "DeviceTensor":
-        made: DeviceTensor = Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
+        """Wrap a CPU tensor."""
+        made: DeviceTensor = Tensor._make_wrapper_subclass(
             cls, held.shape, strides=held.stride(), storage_offset=held.storage_offset(), dtype=held.dtype,
             device=CUDA, requires_grad=held.requires_grad,
         )  # fmt: skip
@@ -76,11 +77,14 @@ class DeviceTensor(Tensor):
         return made
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         assert cls.accelerator is not None, "a tensor has outlived its pretend accelerator"
         return cls.accelerator.run(func, args, dict(kwargs or {}))
 
     def numpy(self, *, force: bool = False) -> Any:
+        """Refused, unless forced."""
         if force:
             return self.cpu().numpy()
         raise TypeError("can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() first.")
@@ -89,9 +93,10 @@ class DeviceTensor(Tensor):
         return self.numpy()
 
     def tolist(self) -> Any:
+        """The numbers, for which the host waits."""
         return self.cpu().tolist()
 
-    def __repr__(self, **_: Any) -> str:
+    def __repr__(self, **_: Any) -> str:  # type: ignore[override]
         return f"DeviceTensor({self.held!r})"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
@@ -109,7 +114,7 @@ class _Generator(torch._C.Generator):
     _live: ClassVar[WeakSet["_Generator"]] = WeakSet()
 
     def __new__(cls, device: Any = "cpu") -> "_Generator":
-        made = super().__new__(cls, device="cpu")
+        made: _Generator = super().__new__(cls, device="cpu")  # type: ignore[call-arg]
         made._where = torch.device(device)
         cls._live.add(made)
         return made
@@ -118,7 +123,7 @@ class _Generator(torch._C.Generator):
         pass
 
     @property
-    def device(self) -> torch.device:
+    def device(self) -> torch.device:  # type: ignore[override]
         return CUDA if self._where.type == "cuda" else self._where
 
     @classmethod
@@ -247,11 +252,11 @@ class Accelerator:
         return f"{frame.f_code.co_filename.removeprefix(self._watched)}:{frame.f_lineno}"
 
 
-class _Everywhere(TorchDispatchMode):
+class _Everywhere(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Sees what no tensor of the device takes part in: what is made there, and copies to it."""
 
     def __init__(self, accelerator: Accelerator) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._accelerator = accelerator
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -310,7 +315,7 @@ def _cuda(accelerator: Accelerator) -> dict[str, Callable[..., Any]]:
 
 @contextmanager
 def _guard() -> Iterator[None]:
-    """Have PyTorch make nothing of a switch to a CUDA device, as it does of one to the CPU: a CPU build has no guard.
+    """Have PyTorch make nothing of a switch to a CUDA device, as of one to the CPU: a CPU build has no guard for it.
 
     A guard is a C++ object, which is its table of functions. Ours is the CPU's, but says that the device is `cuda:0`.
     """

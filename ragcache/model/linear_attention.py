@@ -254,9 +254,7 @@ class StateLayer(CacheLayerMixin):
 
 
 @contextmanager
-def state_hooks(
-    mixers: Mapping[int, nn.Module], states: Mapping[int, StateLayer], plan: ForwardPlan
-) -> Iterator[None]:
+def state_hooks(mixers: Mapping[int, nn.Module], states: Mapping[int, StateLayer], plan: ForwardPlan) -> Iterator[None]:
     """Have layers that carry a state read the rows of one forward run by run, each behind the state at its place.
 
     Parameters

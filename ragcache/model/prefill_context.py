@@ -281,7 +281,7 @@ class PrefillContext:
         if not unknown:
             return
         counts = [len(rows) for _, rows in unknown]
-        found = torch.cat([rows for _, rows in unknown]).cpu().split(counts)
+        found = torch.split(torch.cat([rows for _, rows in unknown]).cpu(), counts)
         for (layer, _), rows in zip(unknown, found, strict=True):
             self._charge(layer, Slots(rows))
             self._renew(layer, Slots(rows))

@@ -19,7 +19,8 @@ def upload_views(tensors: Sequence[Tensor], device: "torch.device") -> list[Tens
 
     What lies between them in the buffer is copied along.
     """
-    if len({one.untyped_storage().data_ptr() for one in tensors}) != 1 or tensors[0].device == device:
+    on_host = device.type != "cpu" and all(one.device.type == "cpu" for one in tensors)
+    if not on_host or len({one.untyped_storage().data_ptr() for one in tensors}) != 1:
         return [upload(one, device) for one in tensors]
     whole = torch.empty(0, dtype=torch.uint8).set_(tensors[0].untyped_storage())  # (bytes,)
     starts = [one.storage_offset() * one.itemsize for one in tensors]

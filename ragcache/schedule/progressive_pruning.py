@@ -5,7 +5,7 @@ from typing import Literal
 
 from ragcache.errors import InvalidArgument
 from ragcache.model.deviation import moved
-from ragcache.model.lazy import Tensor, torch
+from ragcache.model.lazy import Tensor
 from ragcache.model.plan import Slots
 from ragcache.model.prefill_context import PrefillContext
 from ragcache.model.upload import upload

@@ -30,8 +30,8 @@ def off_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every window of our attention shows one token more."""
     sound = plan._blocks
 
-    def blocks(slots: Any, end: int, window: int | None) -> Iterator[plan.Block]:
-        return sound(slots, end, None if window is None else window + 1)
+    def blocks(forward: plan.ForwardPlan, window: int | None) -> Iterator[plan.Block]:
+        return sound(forward, None if window is None else window + 1)
 
     monkeypatch.setattr(plan, "_blocks", blocks)
 
