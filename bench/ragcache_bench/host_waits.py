@@ -2,8 +2,8 @@
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from ragcache.encode import PromptEncoder
 from ragcache.engine.engine import Engine
 from ragcache.index.chunks import Chunk
 from ragcache.index.index import Index
-from ragcache.method import Method
+from ragcache.method import AXES, Method
 from ragcache.methods import METHODS
 from ragcache.model.decode import Sampling
 from ragcache.model.links import LinkTokens
@@ -122,7 +122,9 @@ def share_of(row: Method, share: float = SHARE) -> float | None:
 
 
 def count_waits(layers: int, rows: Sequence[Method] = tuple(METHODS.values())) -> list[RowWaits]:
-    """Every row's waits, on a model of that many layers, with KV in the memory tier's place: files just read.
+    """Every row's waits, on a model of that many layers, with KV that is read from files.
+
+    Rows that differ in nothing but the model that they take do the same, and are counted once.
 
     Parameters
     ----------
@@ -131,20 +133,23 @@ def count_waits(layers: int, rows: Sequence[Method] = tuple(METHODS.values())) -
     rows : sequence of Method
         Rows of the table.
     """
-    with tempfile.TemporaryDirectory() as place:
-        with opened(Path(place), tiny_reader(layers, "cpu")) as (engine, chunks):
+    counted: dict[tuple[str, ...], RowWaits] = {}
+    with tempfile.TemporaryDirectory() as place, ExitStack() as stack:
+        folder = Path(place)
+        with opened(folder, tiny_reader(layers, "cpu")) as (engine, chunks):
             for row in rows:
                 encode_for(engine, chunks, row)
-        package = Path(ragcache.__file__).parent
-        with (
-            pretend_accelerator(package) as accelerator,
-            opened(Path(place), tiny_reader(layers, "cuda")) as (
-                engine,
-                chunks,
-            ),
-        ):
-            engine.prefill(QUESTION, chunks, method="naive")  # what is done once in a process is no part of a prompt
-            return [_count(engine, chunks, row, accelerator) for row in rows]
+        accelerator = stack.enter_context(pretend_accelerator(Path(ragcache.__file__).parent))
+        engine, chunks = stack.enter_context(opened(folder, tiny_reader(layers, "cuda")))
+        engine.prefill(QUESTION, chunks, method="naive")  # what is done once in a process is no part of a prompt
+        for row in rows:
+            if _axes(row) not in counted:
+                counted[_axes(row)] = _count(engine, chunks, row, accelerator)
+    return [replace(counted[_axes(row)], method=row.name) for row in rows]
+
+
+def _axes(row: Method) -> tuple[str, ...]:
+    return tuple(repr(getattr(row, axis)) for axis in AXES)
 
 
 def _count(engine: Engine, chunks: Sequence[Chunk], row: Method, accelerator: Accelerator) -> RowWaits:
@@ -156,8 +161,3 @@ def _count(engine: Engine, chunks: Sequence[Chunk], row: Method, accelerator: Ac
     accelerator.restart()
     ready.step(chunks[0].segment.token_ids[0])
     return RowWaits(row.name, share, engine.reader.layers, sum(lines.values()), accelerator.waits.total(), lines)
-
-
-def as_dicts(found: Sequence[RowWaits]) -> list[dict[str, Any]]:
-    """Rows for JSON."""
-    return [asdict(one) for one in found]

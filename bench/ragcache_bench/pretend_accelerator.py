@@ -73,7 +73,7 @@ class DeviceTensor(Tensor):
             cls, held.shape, strides=held.stride(), storage_offset=held.storage_offset(), dtype=held.dtype,
             device=CUDA, requires_grad=held.requires_grad,
         )  # fmt: skip
-        made.held = held.detach()
+        made.held = held.detach() if held.requires_grad else held
         return made
 
     @classmethod
@@ -258,6 +258,10 @@ class _Everywhere(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, accelerator: Accelerator) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._accelerator = accelerator
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # nothing is compiled, and to say so at every operation takes as long as most operations
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return self._accelerator.run(func, args, dict(kwargs or {}))

@@ -27,12 +27,11 @@ def upload_views(tensors: Sequence[Tensor], device: "torch.device") -> list[Tens
     ends = [start + _extent(one) * one.itemsize for start, one in zip(starts, tensors, strict=True)]
     first = min(starts) // _ALIGNED * _ALIGNED
     held = upload(whole[first : max(ends)], device)
+    typed = {one.dtype: held[: len(held) // one.itemsize * one.itemsize].view(one.dtype) for one in tensors}
     return [
-        held[start - first : end - first].view(one.dtype).as_strided(
-            one.shape, one.stride(), (start - first) // one.itemsize
-        )
-        for one, start, end in zip(tensors, starts, ends, strict=True)
-    ]  # fmt: skip
+        typed[one.dtype].as_strided(one.shape, one.stride(), (start - first) // one.itemsize)
+        for one, start in zip(tensors, starts, strict=True)
+    ]
 
 
 def _extent(tensor: Tensor) -> int:

@@ -21,7 +21,7 @@ from ragcache.model.decode import Sampling
 from ragcache.store import CODECS, unpack
 
 PACKAGE = Path(ragcache.__file__).parent
-LAYERS = 3
+LAYERS = 4
 SHARES = (0.0, 0.15, 1.0)
 CLOSE = 1e-4  # fp32
 GREEDY = Sampling(max_new_tokens=3)
