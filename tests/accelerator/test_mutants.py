@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from ragcache_bench.host_waits import QUESTION, encode_for, opened, suit, tiny_reader
+from ragcache_bench.device_parity import QUESTION, encode_for, opened, suit, tiny_reader
 from ragcache_bench.pretend_accelerator import Accelerator, pretend_accelerator
 
 import ragcache

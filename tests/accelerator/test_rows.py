@@ -6,69 +6,32 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import torch
-from ragcache_bench.host_waits import QUESTION, encode_for, opened, share_of, suit, tiny_reader
+from ragcache_bench.device_parity import (
+    WAYS,
+    Outcome,
+    answer,
+    encode_for,
+    encode_rows,
+    opened,
+    prefill,
+    share_of,
+    tiny_reader,
+)  # fmt: skip
 from ragcache_bench.pretend_accelerator import pretend_accelerator
-from torch import Tensor
 
 import ragcache
-from ragcache.engine.chat import Message
-from ragcache.engine.engine import Engine
-from ragcache.index.chunks import Chunk
 from ragcache.method import Method
 from ragcache.methods import METHODS
-from ragcache.model.decode import Sampling
 from ragcache.store import CODECS, unpack
 
 PACKAGE = Path(ragcache.__file__).parent
 LAYERS = 4
 SHARES = (0.0, 0.15, 1.0)
 CLOSE = 1e-4  # fp32
-GREEDY = Sampling(max_new_tokens=3)
-DRAWN = Sampling(max_new_tokens=3, temperature=0.8, top_k=20, top_p=0.9, repetition_penalty=1.2, seed=7)
-#: Answers by other ways than one question at a time, by name.
-WAYS = ("stream", "sampling", "drafts", "batch", "history", "memory tier")
-
-
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """One prompt's first logits and the ones behind two decoded tokens, and which tokens were recomputed."""
-
-    logits: tuple[Tensor, ...]
-    recomputed: Tensor
 
 
 def cells() -> list[tuple[Method, float | None]]:
     return [(row, share) for row in METHODS.values() for share in (SHARES if row.recompute is not None else (None,))]
-
-
-def prefill(engine: Engine, chunks: Sequence[Chunk], row: Method, share: float | None) -> Outcome:
-    suit(engine.reader, row)
-    ready = engine.prefill(QUESTION, chunks, method=row, recompute=share)
-    logits = [ready.logits]
-    for _ in range(2):
-        logits.append(ready.step(int(logits[-1].argmax())))
-    return Outcome(tuple(one.cpu() for one in logits), ready.recomputed)
-
-
-def answer(engine: Engine, chunks: Sequence[Chunk], way: str) -> object:
-    """What comes of one of the `WAYS`."""
-    if way == "stream":
-        return list(engine.stream(QUESTION, chunks, sampling=GREEDY))
-    if way == "sampling":
-        return engine.answer(QUESTION, chunks, sampling=DRAWN).token_ids
-    if way == "drafts":
-        said = engine.answer(QUESTION, chunks, sampling=GREEDY).token_ids
-        drafts = [(*said[:2], said[0]), said]
-        return said, engine.stream(QUESTION, chunks, sampling=GREEDY, drafts=drafts).answer.token_ids
-    if way == "batch":
-        pairs = [(QUESTION, chunks), (QUESTION, chunks), ("Where is it?", chunks[::-1])]
-        return [one.token_ids for one in engine.answers(pairs, sampling=GREEDY)]
-    if way == "history":
-        history = [Message("user", "Hello."), Message("assistant", "Good morning.")]
-        return engine.answer(QUESTION, chunks, history=history, sampling=GREEDY).token_ids
-    engine.index.release()  # from files, then from memory
-    return [engine.answer(QUESTION, chunks, sampling=GREEDY).token_ids for _ in range(2)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,9 +54,7 @@ def run(folder: Path, device: str) -> Run:
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
     """An index made on the CPU, asked there and then opened on the accelerator."""
     folder = tmp_path_factory.mktemp("rows")
-    with opened(folder, tiny_reader(LAYERS, "cpu")) as (engine, chunks):
-        for row in METHODS.values():
-            encode_for(engine, chunks, row)
+    encode_rows(folder, tiny_reader(LAYERS, "cpu"))
     expected = run(folder, "cpu")
     with pretend_accelerator(PACKAGE) as accelerator:
         found = run(folder, "cuda")
@@ -104,10 +65,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
 @pytest.mark.parametrize(("row", "share"), cells(), ids=lambda one: getattr(one, "name", str(one)))
 def test_a_row_computes_what_it_computes_on_the_cpu(runs: tuple[Run, Run], row: Method, share: float | None) -> None:
     expected, found = (one.cells[row.name, share] for one in runs)
-    assert torch.equal(found.recomputed, expected.recomputed)
-    for ours, theirs in zip(found.logits, expected.logits, strict=True):
-        assert int(ours.argmax()) == int(theirs.argmax())
-        assert (ours - theirs).abs().max() <= CLOSE
+    assert found.chose_as(expected)
+    assert found.differs(expected) <= CLOSE
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -136,8 +95,8 @@ def test_an_index_made_on_the_accelerator_serves_the_cpu(tmp_path: Path, codec: 
         expected = [prefill(engine, chunks, row, share_of(row)) for row in rows]
         assert set(engine.index.store.list()) == made, "what the accelerator stored was not found"
     for ours, theirs in zip(found, expected, strict=True):
-        assert torch.equal(ours.recomputed, theirs.recomputed)
-        assert (ours.logits[0] - theirs.logits[0]).abs().max() <= CLOSE
+        assert ours.chose_as(theirs)
+        assert ours.differs(theirs) <= CLOSE
 
 
 @pytest.mark.parametrize("name", ["fusionrag", "droidspeak"])

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 from conftest import byte_tokenizer, tiny_model
-from ragcache_bench.host_waits import tiny_reader
+from ragcache_bench.device_parity import tiny_reader
 from ragcache_bench.pretend_accelerator import pretend_accelerator
 
 from ragcache.errors import OutOfMemory, RagCacheError, UnsupportedModel
