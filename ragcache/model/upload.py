@@ -1,4 +1,4 @@
-"""From the host to the model's device without waiting for it: what is waited for there stops everything behind it."""
+"""From the host to the model's device without waiting for it, and back with one wait: each stops all that is behind."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -39,3 +39,11 @@ def _extent(tensor: Tensor) -> int:
     if not tensor.numel():
         return 0
     return 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+
+
+def download(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Tensors on the CPU, by one copy where they are alike, as the layers of a model are."""
+    alike = len({(one.shape, one.dtype, one.device) for one in tensors}) == 1
+    if not alike or tensors[0].device.type == "cpu":
+        return [one.cpu() for one in tensors]
+    return list(torch.stack(list(tensors)).cpu().unbind())

@@ -8,7 +8,7 @@ from ragcache_bench.pretend_accelerator import Accelerator, pretend_accelerator
 from torch import Tensor
 
 from ragcache.model.buffer import KVBuffer
-from ragcache.model.upload import upload_views
+from ragcache.model.upload import download, upload_views
 from ragcache.store import CODECS, Blob, pack, unpack
 
 CUDA = torch.device("cuda", 0)
@@ -61,3 +61,14 @@ def test_a_file_s_kv_is_uploaded_once_whatever_its_layers(codec: str) -> None:
         found = [layer.cpu() for layer in there.read(1, 6)]
     for ours, theirs in zip(found, here.read(1, 6), strict=True):
         assert torch.equal(ours, theirs)
+
+
+@pytest.mark.parametrize(("heads", "waits"), [((2, 2, 2), 1), ((2, 2, 1), 3)])
+def test_layers_that_are_alike_come_back_by_one_copy(heads: tuple[int, ...], waits: int) -> None:
+    layers = [torch.rand(2, n, 5, 8) for n in heads]
+    with pretend_accelerator(Path(__file__).parents[2]) as accelerator:
+        there = [layer.to("cuda", non_blocking=True) for layer in layers]
+        found = download(there)
+        assert accelerator.waits.total() == waits
+    assert all(torch.equal(*both) for both in zip(found, layers, strict=True))
+    assert all(one is other for one, other in zip(download(layers), layers, strict=True))
