@@ -9,9 +9,9 @@ _ALIGNED = 16  # bytes: no number of a KV is wider
 
 
 def upload(values: "Tensor | Sequence[Any]", device: "torch.device") -> Tensor:
-    """Numbers on a device; where they are there already, the very tensor."""
+    """Numbers on a device; where they are there already, the very tensor. Pinned ones must not change soon after."""
     host = values if isinstance(values, torch.Tensor) else torch.tensor(values)
-    return host.to(device, non_blocking=True)
+    return host.to(device, non_blocking=device.type == "cuda")  # others may read it after it is gone
 
 
 def upload_views(tensors: Sequence[Tensor], device: "torch.device") -> list[Tensor]:
