@@ -23,6 +23,7 @@
     ├── CorruptBlob            a stored KV that fails its own checks
     ├── StorageFull            the disk refused a write
     │   └── UnreachableStore       an object store did not answer, or refused
+    ├── OutOfMemory            an accelerator's memory does not suffice
     ├── WorkerDied             a process that shares the work ended early
     └── PeerFailed             something that a benchmark compares with gave up
 
@@ -162,6 +163,10 @@ class StorageFull(RagCacheError, OSError):
 
 class UnreachableStore(StorageFull):
     """An object store did not answer, or refused; what it has is as it was."""
+
+
+class OutOfMemory(RagCacheError, MemoryError):
+    """An accelerator's memory does not suffice; the message names the sizes."""
 
 
 class WorkerDied(RagCacheError):

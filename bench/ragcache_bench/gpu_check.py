@@ -30,6 +30,7 @@ from ragcache.model import kernels
 from ragcache.model.attention import blocked
 from ragcache.model.plan import ForwardPlan, Slots
 from ragcache.model.reader import Reader
+from ragcache_bench import gpu_parts
 from ragcache_bench.contenders import contenders
 from ragcache_bench.report import hardware, meta
 from ragcache_bench.speed.latency import measure
@@ -114,6 +115,8 @@ def _result(part: Part, left: float) -> dict[str, Any]:
         return {"rows": list(part.work()), "seconds": round(time.monotonic() - began, 1)}
     except Exception as error:  # out of memory, a kernel that a compiler refuses: go on with the rest
         return {"error": f"{type(error).__name__}: {error}"}
+    finally:
+        torch.cuda.empty_cache()  # the next part has all of it
 
 
 def _failed(result: dict[str, Any]) -> bool:
@@ -130,6 +133,11 @@ def _line(result: dict[str, Any]) -> str:
 
 
 def _speed(row: dict[str, Any]) -> str:
+    if "cudnn" in row:
+        switched = "on" if row["cudnn"] else "off"
+        return f"{row['method']}, cuDNN {switched}: {row['prefill_ms']:.1f} ms, then {row['step_ms']:.1f} a token"
+    if "tokens_per_s" in row:
+        return f"{row['tokens_per_s']:,.0f} tokens/s"
     if "kernel" in row:
         return f"{row['kernel']} {row['keys']} {row['ms']}"
     return f"{row['method']} {row['ttft_ms']:.1f} ms ({row['speedup']:.1f}x)"
@@ -147,15 +155,36 @@ def _parts(device: str) -> list[Part]:
     ]
     if (reader_path() / "config.json").exists():
         right += [Part(f"r = 1, bundled reader, {_short(d)}", 20, partial(_exact_bundled, d, device)) for d in dtypes]
+    right = [
+        Part("all rows at .15, against the CPU", 60, partial(gpu_parts.rows_against_cpu, device)),
+        Part("streams, batches, drafts, draws, against the CPU", 20, partial(gpu_parts.ways_against_cpu, device)),
+        Part("KV in fewer bytes, against the CPU", 20, partial(gpu_parts.codecs_against_cpu, device)),
+        Part("bf16 from ingestion on, against fp32", 20, partial(gpu_parts.narrow_against_fp32, device)),
+        *right,
+    ]
     if device == "cpu":
         tiny = ("qwen2", _TINY)
-        return [*right, Part("latency, tiny", 20, partial(_latency, *tiny, 1024, device, store="warm", repeats=2))]
+        return [
+            *right,
+            Part("latency, tiny", 20, partial(_latency, *tiny, 1024, device, store="warm", repeats=2)),
+            Part("cuDNN on and off, tiny", 20, partial(gpu_parts.cudnn_on_and_off, *tiny, 1024, device, repeats=1)),
+            Part("ingestion, tiny", 20, partial(gpu_parts.ingestion, *tiny, 2, device)),
+        ]
     sizes = [("qwen2.5-0.5b", 4096, 20), ("llama-3.1-8b", 4096, 40), ("qwen2.5-0.5b", 8192, 25),
              ("llama-3.1-8b", 8192, 50), ("qwen2.5-0.5b", 32768, 50), ("llama-3.1-8b", 32768, 120)]  # fmt: skip
     turns = [(*size, store) for part in (sizes[:4], sizes[4:]) for store in ("memory", "warm") for size in part]
     masked = Part("attention of 256 masked rows, 32/8 heads of 128", 30, partial(_kernels, device, (8192, 32768)))
     gathered = Part("sparse-query attention, 32/8 heads of 128", 30, partial(_sparse_queries, device, (8192, 32768)))
-    return [*right, masked, gathered] + [
+    cudnn = [
+        Part(
+            f"cuDNN on and off, {shape}, 4,096 tokens",
+            40,
+            partial(gpu_parts.cudnn_on_and_off, *SHAPES[shape], 4096, device),
+        )
+        for shape in ("qwen2.5-0.5b", "llama-3.1-8b")
+    ]
+    ingestion = Part("ingestion, llama-3.1-8b", 40, partial(gpu_parts.ingestion, *SHAPES["llama-3.1-8b"], 16, device))
+    return [*right, masked, gathered, *cudnn, ingestion] + [
         Part(
             f"latency, {shape}, {context:,} tokens, KV {'in memory' if store == 'memory' else 'from files'}",
             seconds,
@@ -227,10 +256,11 @@ def _latency(
 ) -> list[dict[str, Any]]:
     reader = random_reader(kind, sizes, device=device)
     field = contenders(METHODS, (0.15,), controls=("full",))
+    if device == "cuda":
+        torch.cuda.reset_peak_memory_stats()
     rows = [asdict(row) for row in measure(reader, field, context, repeats=repeats, store=store)]
-    del reader
-    torch.cuda.empty_cache()
-    return rows
+    peak = torch.cuda.max_memory_allocated() if device == "cuda" else None
+    return [{**row, "peak_device_bytes": peak} for row in rows]  # of all rows together, the weights among them
 
 
 def _kernels(device: str, lengths: Sequence[int]) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from ragcache.methods import METHODS, find_method
 from ragcache.model.buffer import KVBuffer
 from ragcache.model.decode import Sampling
 from ragcache.model.deviation import moved
-from ragcache.model.plan import ForwardPlan, Positions, ScoreSink, Slots
+from ragcache.model.plan import ForwardPlan, Positions, ScoreSink
 from ragcache.model.prefill_context import PrefillContext
 from ragcache.model.reader import Reader
 from ragcache.prompt import Prompt
@@ -257,9 +257,9 @@ def _attention(buffer: KVBuffer, p: PrefillContext) -> Tensor:
     """The question's rows once more over a prefilled buffer: (layers, question tokens, context slots)."""
     maps: list[list[Tensor]] = [[] for _ in range(p.reader.layers)]
     sinks: dict[int, ScoreSink] = {layer: _Mean(found) for layer, found in enumerate(maps)}
-    rows = Slots(p.question.to(p.reader.device))
-    plan = ForwardPlan(rows, int(rows[-1]) + 1, scores=sinks)
-    p.reader.forward(p.token_ids[p.question].tolist(), Positions(p.positions[rows]), buffer, plan)
+    rows = p.question
+    plan = ForwardPlan.on(p.reader.device, rows, int(rows[-1]) + 1, scores=sinks)
+    p.reader.forward(p.token_ids[rows].tolist(), Positions(p.positions[plan.slots]), buffer, plan)
     return torch.stack([torch.cat(found) for found in maps])[:, :, : p.context_end].cpu()
 
 

@@ -101,8 +101,8 @@ class TrueDeviation(Selector):
     def _truth(self, p: PrefillContext) -> Sequence[Tensor]:
         """K and V of the context by full prefill, per layer (2, kv_heads, slots, head_dim)."""
         end = p.context_end
-        buffer, slots = p.reader.buffer(end), torch.arange(end, device=p.reader.device)
-        plan = ForwardPlan(Slots(slots), end, last=p.reader.kv_layers - 1)
+        buffer, slots = p.reader.buffer(end), Slots(torch.arange(end))
+        plan = ForwardPlan.on(p.reader.device, slots, end, last=p.reader.kv_layers - 1)
         p.reader.forward(p.prompt.token_ids[:end], Positions(p.positions[:end]), buffer, plan)
         return buffer.read(0, end)
 

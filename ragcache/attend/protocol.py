@@ -2,9 +2,10 @@
 
 from typing import Protocol
 
-from ragcache.model.lazy import Tensor
+from ragcache.model.lazy import Tensor, torch
 from ragcache.model.plan import ScoreModFunction, Slots
 from ragcache.model.prefill_context import PrefillContext
+from ragcache.model.upload import upload
 
 
 class ScoreMod(Protocol):
@@ -46,3 +47,17 @@ def reused(p: PrefillContext, rows: Slots) -> Tensor:
         if segment in p.placed:
             chunks[:, p.span(segment)] = True
     return chunks
+
+
+class KeyIndices:
+    """Where masks over keys are set, on the model's device: each is uploaded once, whatever layers and tokens ask."""
+
+    def __init__(self) -> None:
+        self._found: dict[bytes, Tensor] = {}
+
+    def of(self, mask: Tensor, device: "torch.device") -> Tensor:
+        """Indices, (keys,), of a mask on the CPU, (slots,) bool."""
+        name = mask.numpy().tobytes()
+        if name not in self._found:
+            self._found[name] = upload(mask.nonzero().squeeze(1), device)
+        return self._found[name]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ragcache.attend.protocol import ScoreMod, reused
+from ragcache.attend.protocol import KeyIndices, ScoreMod, reused
 from ragcache.errors import InvalidArgument
 from ragcache.model.lazy import Tensor, torch
 from ragcache.model.plan import ScoreModFunction, Slots
@@ -38,12 +38,12 @@ class Scaled(ScoreMod):
 
     def score_mod(self, p: PrefillContext, rows: Slots) -> ScoreModFunction | None:
         """Divide reused keys' logits by T, and move them by (S T - 1) times their log-sum-exp."""
-        keys = reused(p, rows)  # (layers, slots)
+        keys, indices = reused(p, rows), KeyIndices()  # (layers, slots)
         if self.temperature == self.scale == 1 or not bool(keys.any()):
             return None
 
         def modify(layer: int, logits: Tensor) -> Tensor:
-            context = keys[layer, : logits.shape[-1]].nonzero().squeeze(1)  # (reused keys,)
+            context = indices.of(keys[layer, : logits.shape[-1]], logits.device)  # (reused keys,)
             if not len(context):
                 return logits
             sharpened = logits[..., context] / self.temperature  # (heads, rows, reused keys)

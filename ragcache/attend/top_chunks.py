@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from ragcache.attend.protocol import ScoreMod, reused
+from ragcache.attend.protocol import KeyIndices, ScoreMod, reused
 from ragcache.errors import InvalidArgument
 from ragcache.model.lazy import Tensor, torch
 from ragcache.model.plan import ScoreModFunction, Slots
@@ -50,11 +50,11 @@ class TopChunks(ScoreMod):
         out = torch.zeros(len(p.prompt), dtype=torch.bool)
         for i in mass.argsort(descending=True, stable=True)[self.chunks :].tolist():
             out[p.span(chunks[i])] = True
-        masked = out.to(p.reader.device)  # (slots,)
+        indices = KeyIndices()
 
         def modify(layer: int, logits: Tensor) -> Tensor:
-            count = min(logits.shape[-1], len(masked))
-            hidden = (keys[layer, :count] & masked[:count]).nonzero().squeeze(1)
+            count = min(logits.shape[-1], len(out))
+            hidden = indices.of(keys[layer, :count] & out[:count], logits.device)  # (masked keys,)
             return logits.index_fill(-1, hidden, float("-inf"))
 
         return modify

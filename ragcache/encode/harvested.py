@@ -104,7 +104,7 @@ def _prefill(p: PrefillContext, edges: Sequence[int]) -> tuple[KVBuffer, Tensor]
     start, end, device = edges[0], edges[-1], p.reader.device
     sums = [_ChunkSums(edges) for _ in range(p.reader.layers)]
     sinks: dict[int, ScoreSink] = {layer: one.add for layer, one in enumerate(sums)}
-    plan = ForwardPlan(Slots(torch.arange(start, end, device=device)), end, scores=sinks, stop_after_scores=True)
+    plan = ForwardPlan.on(device, Slots(torch.arange(start, end)), end, scores=sinks, stop_after_scores=True)
     buffer = p.buffer.beginning(start, end)
     p.reader.forward(p.token_ids[start:end].tolist(), Positions(p.positions[start:end]), buffer, plan)
     p.flop_counter.charge(torch.arange(start, end), p.reader.layers, selectable=0)

@@ -50,16 +50,19 @@ class Clock:
 
     @contextmanager
     def stage(self, name: str, *, waits: bool = True) -> Iterator[None]:
-        """Add what happens inside to a stage of `ms`; an accelerator need not be done with it if nobody waits."""
+        """Add what happens inside to a stage of `ms`; an accelerator need not be done with it if nobody waits.
+
+        What the stages before have left it to do counts here, which is nothing if they have waited.
+        """
         if self.check is not None:
             self.check()
-        began = self.now(waits=waits)
+        began = self.now(waits=False)
         yield
         setattr(self.ms, name, getattr(self.ms, name) + self.now(waits=waits) - began)
 
     def note_first_token(self) -> None:
-        """Enter the first token's logits: everything up to here but retrieval."""
-        self.ms.total = self.now() - self._began
+        """Enter the first token's logits, which a stage has waited for: everything up to here but retrieval."""
+        self.ms.total = self.now(waits=False) - self._began
         self.ms.first_token = self.ms.total - self.ms.retrieve
 
     def note_end(self) -> None:

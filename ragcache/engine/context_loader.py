@@ -141,7 +141,7 @@ class ContextLoader:
 
     def _fill_buffer(self, encoder: Encoder, room: int) -> KVBuffer:
         buffer, ms = self.reader.buffer(room), self.clock.ms
-        began, loaded = self.clock.now(), ms.load
+        began, loaded = self.clock.now(waits=False), ms.load
         with self.index.bound.pin([chunk.id for chunk in self.chunks]):
             self.reader.place_all(buffer, self._load_each(encoder))
         ms.place += self.clock.now() - began - (ms.load - loaded)

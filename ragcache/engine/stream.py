@@ -89,9 +89,9 @@ class Stream:
         ready, sampling = self._prefilled, self.sampling
         said: tuple[int, ...] = ()
         logits = ready.logits
-        if ready.verify_draft is None or not sampling.verifiable:
-            return said, logits
         drafts = [tuple(draft[: sampling.max_new_tokens - 1]) for draft in self._request.drafts]
+        if ready.verify_draft is None or not sampling.verifiable or not drafts:
+            return said, logits
         while True:
             begun = (*said, int(logits.argmax()))
             draft = next((one for one in drafts if one[: len(begun)] == begun), None)

@@ -6,6 +6,7 @@ from ragcache.errors import CorruptBlob
 from ragcache.index.bound import DiskBound
 from ragcache.index.chunks import Chunk, Loaded
 from ragcache.model.buffer import ChunkKV
+from ragcache.model.upload import download
 from ragcache.store import Blob, BlobStore, EncodingRow, KeyMaker, MemoryTier, find_codec, pack, unpack
 
 
@@ -80,7 +81,7 @@ class StoredKV:
     def write(self, key: str, kv: ChunkKV, recipe: str, *, evict: bool = False) -> int:
         """Store a KV by its key; its size in bytes, 0 where the store is full and nothing is to go for it."""
         about = {"fingerprint": self._keys.fingerprint, "recipe": recipe}
-        blob = Blob(key, kv.token_ids, kv.start, tuple(t.cpu() for t in kv.layers), kv.extras, about)
+        blob = Blob(key, kv.token_ids, kv.start, download(list(kv.layers)), kv.extras, about)
         parts = pack(blob, self.codec)
         with self._bound.room(key, self._store.size_of(parts), kv, evict=evict) as fits:
             if fits:

@@ -141,7 +141,7 @@ def _refuse(mask: Tensor | None, kwargs: dict[str, Any]) -> None:
 
 def _trailing(rows: int, key: Tensor) -> ForwardPlan:
     end = key.shape[2]
-    return ForwardPlan(Slots(torch.arange(end - rows, end, device=key.device)), end)
+    return ForwardPlan.on(key.device, Slots(torch.arange(end - rows, end)), end)
 
 
 def attended(
@@ -225,23 +225,24 @@ def _explicit(
 ) -> Tensor:  # fmt: skip
     """The same with the softmax written out, where it is of another form, or its logits or probabilities wanted."""
     heads, kv_heads, keys = query.shape[1], key.shape[1], key.shape[2]
-    on_cpu, sink = key.device.type == "cpu", plan.scores.get(layer)
+    sink = plan.scores.get(layer)
     every = sink is not None or plan.score_mod is not None  # whoever looks at logits is shown all keys
     outputs, size = [], EXPLICIT_ROWS
-    if on_cpu:
+    if key.device.type == "cpu":
         size = min(size, max(_LEAST_ROWS, EXPLICIT_LOGITS // (heads * keys)))
     for first in range(0, query.shape[2], size):
         rows, slots = query[0, :, first : first + size], plan.slots[first : first + size]  # (heads, rows, head_dim)
+        host = None if plan.host_slots is None else plan.host_slots[first : first + size]
         count = rows.shape[1]
-        low, seen, high = 0, 0, keys  # keys that are looked at, and how many of them all rows see, if that is cheap to
-        if on_cpu:  # know: an accelerator would have to be waited for
-            start, stop = int(slots[0]), int(slots[-1]) + 1
+        low, seen, high = 0, 0, keys  # keys that are looked at, and how many of them all rows see, where that is known
+        if host is not None:
+            start, stop = int(host[0]), int(host[-1]) + 1
             low, high = (0, keys) if every else (first_seen(start, window), stop)
             seen = start if window is None else 0
         grouped = rows.reshape(kv_heads, -1, rows.shape[2])  # (kv_heads, group * rows, head_dim)
         products = grouped @ key[0, :, low:high].transpose(1, 2)  # (kv_heads, group * rows, keys)
         logits = form.capped(products.float().mul_(scale)).view(heads, count, -1)  # (heads, rows, keys)
-        mask = visible(slots, low + seen, high, window)  # (rows, keys - seen)
+        mask = visible(slots, low + seen, high, window, host)  # (rows, keys - seen)
         if mask is not None:
             logits[..., seen:].masked_fill_(~mask, float("-inf"))
         probabilities = form.probabilities(logits if plan.score_mod is None else plan.score_mod(layer, logits))

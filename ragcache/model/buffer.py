@@ -19,6 +19,7 @@ from ragcache.errors import UnsupportedModel
 from ragcache.model.encoded import EncodedLayers, nbytes_of
 from ragcache.model.linear_attention import StateLayer, is_change, pack_changes, unpack_change
 from ragcache.model.plan import ForwardPlan, Part, Slots
+from ragcache.model.upload import upload_views
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,10 +208,14 @@ class KVBuffer(Cache):
             layer.length = max(layer.length, end)
 
     def place_from(self, slot: int, layers: Sequence[Tensor], device: torch.device) -> None:
-        """The same for KV on another device than the model's; what is as its file has it is decoded to its place."""
+        """The same for KV on another device than the model's, to which it goes by one copy where it is of one file.
+
+        What is as its file has it is decoded to its place there.
+        """
         if not isinstance(layers, EncodedLayers):
-            self.place(slot, [layer.to(device, non_blocking=True) for layer in layers])
+            self.place(slot, upload_views(layers, device))
             return
+        layers = layers.on(device)
         for number, layer in enumerate(self._slotted()):
             end = slot + layers.shapes[number][2]
             layer.reserve(layers.shaped_like(number, device), end)

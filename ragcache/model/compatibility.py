@@ -19,10 +19,16 @@ def check_config(model: Any) -> None:
     Raises
     ------
     UnsupportedModel
-        For encoder-decoders, attention behind an indexer, recurrent layers, several streams of hidden states, and
-        bidirectional attention.
+        For encoder-decoders, attention behind an indexer, recurrent layers, several streams of hidden states,
+        bidirectional attention, and layers on several devices.
     """
     config = model.config.get_text_config()
+    places = sorted({_place(one) for one in (getattr(model, "hf_device_map", None) or {}).values()})
+    if len(places) > 1:
+        _refuse(
+            f"it is spread over {', '.join(places)}, and a prompt's KV stands on one device; load it onto one by "
+            f"device_map={{'': '{places[-1]}'}}, or name a smaller one or a quantised one with --model"
+        )
     if getattr(model.config, "is_encoder_decoder", False):
         _refuse("it is an encoder-decoder; ragcache serves decoders")
     if getattr(config, "index_topk", None):
@@ -38,6 +44,10 @@ def check_config(model: Any) -> None:
         _refuse("several streams of hidden states pass through its layers (AltUp)")
     if getattr(config, "use_bidirectional_attention", None):
         _refuse("its attention is not causal")
+
+
+def _place(device: Any) -> str:
+    return f"cuda:{device}" if isinstance(device, int) else str(device)
 
 
 def rotary_frequencies(model: Any) -> list[Tensor]:

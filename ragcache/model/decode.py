@@ -11,6 +11,7 @@ from typing import Any, Self
 from ragcache.checks import MOST, check_count, check_number, check_stops
 from ragcache.model.lazy import Tensor, torch
 from ragcache.model.prompt_lookup import PromptLookup
+from ragcache.model.upload import upload
 
 _COLD, _MOST = 1e-6, 1e6  # logits that are divided by less, or by more, are no numbers any more, or all alike
 
@@ -213,7 +214,7 @@ def _chooser(sampling: Sampling, device: "torch.device") -> Callable[[list[int],
         generator.manual_seed(sampling.seed)
 
     def choose(seen: list[int], logits: Tensor) -> int:
-        scores = processors(torch.tensor([seen], device=device), logits[None])[0] if processors else logits
+        scores = processors(upload([seen], device), logits[None])[0] if processors else logits
         if sampling.temperature == 0:
             return int(scores.argmax())
         return int(torch.multinomial(scores.softmax(-1), 1, generator=generator))

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import overload
 
 from ragcache.model.lazy import Tensor, torch
+from ragcache.model.upload import upload_views
 
 #: Parts of one layer by name.
 Parts = Mapping[str, Tensor]
@@ -55,17 +56,22 @@ class EncodedLayers(Sequence[Tensor]):
         return (self[number] for number in range(len(self)))
 
     def decode_into(self, number: int, target: Tensor) -> None:
-        """Decode a layer to where it is wanted, in one pass; on the target's device, to which its few bytes go first.
+        """Decode a layer to where it is wanted, in one pass.
 
         Parameters
         ----------
         number : int
             Which layer.
         target : Tensor
-            (2, kv_heads, tokens, head_dim); it may be a view of something larger.
+            (2, kv_heads, tokens, head_dim) on the parts' device; it may be a view of something larger.
         """
-        parts = {name: part.to(target.device, non_blocking=True) for name, part in self.parts[number].items()}
-        self._decode_into(parts, target)
+        self._decode_into(self.parts[number], target)
+
+    def on(self, device: "torch.device") -> "EncodedLayers":
+        """The same with its few bytes on a device, where they are then decoded."""
+        moved = iter(upload_views([part for parts in self.parts for part in parts.values()], device))
+        parts = [{name: next(moved) for name in one} for one in self.parts]
+        return EncodedLayers(parts, self.shapes, self.dtypes, self._decode_into)
 
     def shaped_like(self, number: int, device: "torch.device") -> Tensor:
         """A tensor without tokens that has a layer's heads, width and dtype: (2, kv_heads, 0, head_dim)."""

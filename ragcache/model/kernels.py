@@ -26,6 +26,16 @@ _log = logging.getLogger(__name__)
 Blocks = Callable[[Tensor, Tensor, Tensor, ForwardPlan, float, int | None], Tensor]
 
 
+def avoid_cudnn(device: torch.device) -> None:
+    """Have a GPU's attention go to other kernels than cuDNN's, in this process.
+
+    PyTorch prefers cuDNN on recent GPUs, which makes a plan for every length anew, about 40 ms each; behind a prompt
+    every token is another length.
+    """
+    if device.type == "cuda":
+        torch.backends.cuda.enable_cudnn_sdp(False)
+
+
 def serves(query: Tensor, key: Tensor, blocks: Blocks) -> bool:
     """Whether the kernel is to be used where such queries and keys are, (1, heads, rows, head_dim) each."""
     if not query.is_cuda or query.dtype != key.dtype or key.stride(3) != 1:

@@ -87,8 +87,8 @@ class _LayerHooks:
             plan.on_enter(layer, hidden[0])
         keep = None if plan.prune is None else plan.prune(layer, plan.slots)
         if keep is not None:
+            keep = plan.keep(keep)
             hidden = hidden[:, keep]
-            plan.keep(keep)
             self._rows = keep if self._rows is None else self._rows[keep]
         if self._rows is not None:
             # The model hands every layer what it made for all rows at the beginning.

@@ -24,6 +24,7 @@ from transformers.cache_utils import CacheLayerMixin
 
 from ragcache.errors import UnsupportedModel
 from ragcache.model.layer_hooks import replaced_forward
+from ragcache.model.plan import ForwardPlan
 
 #: Entries of `layer_types` whose layers carry a state.
 STATE_KINDS = frozenset({"linear_attention", "conv"})
@@ -253,9 +254,7 @@ class StateLayer(CacheLayerMixin):
 
 
 @contextmanager
-def state_hooks(
-    mixers: Mapping[int, nn.Module], states: Mapping[int, StateLayer], slots: Tensor, *, measure: bool
-) -> Iterator[None]:
+def state_hooks(mixers: Mapping[int, nn.Module], states: Mapping[int, StateLayer], plan: ForwardPlan) -> Iterator[None]:
     """Have layers that carry a state read the rows of one forward run by run, each behind the state at its place.
 
     Parameters
@@ -264,15 +263,14 @@ def state_hooks(
         By layer, from `find_mixers`.
     states : mapping of int to StateLayer
         The buffer's.
-    slots : Tensor
-        (rows,) ascending.
-    measure : bool
-        Whether the change that each run makes is wanted, and not only the state behind it.
+    plan : ForwardPlan
+        The forward.
     """
     with ExitStack() as undo:
+        slots = plan.slots if plan.host_slots is None else plan.host_slots
         runs = find_runs(slots.tolist()) if mixers else []
         for number, mixer in mixers.items():
-            by_run = partial(_run_by_run, mixer.forward, states[number], runs, measure)
+            by_run = partial(_run_by_run, mixer.forward, states[number], runs, plan.measure_states)
             undo.enter_context(replaced_forward(mixer, by_run))
         yield
 

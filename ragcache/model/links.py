@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ragcache.errors import InvalidArgument, UnusableAdapter, finetune
 from ragcache.model.tuning import LINKS, Tuning
+from ragcache.model.upload import upload
 
 _NAME = "links"  # of the one tensor in the file
 
@@ -56,10 +57,14 @@ class LinkTokens:
         return tuple(range(start, start + links))
 
     def embed(self, table: Any, ids: Tensor) -> Tensor:
-        """Embeddings of text and link tokens, (1, rows, width), by the model's own `table` and this one."""
-        linked = ids >= self.first  # (1, rows)
-        embedded: Tensor = table(ids.masked_fill(linked, 0))
-        embedded[linked] = self.embeddings.flatten(0, 1)[ids[linked] - self.first]
+        """Embeddings of text and link tokens, (1, rows, width), by the model's own `table` and this one.
+
+        The ids, (1, rows), are on the CPU.
+        """
+        device, linked = self.embeddings.device, ids[0] >= self.first  # (rows,)
+        embedded: Tensor = table(upload(ids.masked_fill(linked, 0), device))
+        rows = upload(linked.nonzero().squeeze(1), device)  # (link tokens,)
+        embedded[0, rows] = self.embeddings.flatten(0, 1)[upload(ids[0, linked] - self.first, device)]
         return embedded
 
 

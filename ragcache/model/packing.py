@@ -39,3 +39,10 @@ def pack_sequences(todo: Sequence[tuple[Sequence[int], Sequence[ChunkKV]]]) -> l
     for ids, left in todo:
         sequences.append(PackedSequence(tuple(ids), left, sequences[-1].slots.stop if sequences else 0))
     return sequences
+
+
+def list_rows(sequences: Sequence[PackedSequence]) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
+    """Token, slot and position of every token that is computed."""
+    tokens = [token for one in sequences for token in one.ids]
+    slots = [slot for one in sequences for slot in one.slots]
+    return tokens, slots, [slot - one.start for one in sequences for slot in one.slots]

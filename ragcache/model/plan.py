@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import NewType
+from typing import Any, NewType, Self
 
 from ragcache.model.lazy import Tensor, torch
+from ragcache.model.upload import upload
 
 Slots = NewType("Slots", Tensor)  # (rows,) int64, strictly ascending
 Positions = NewType("Positions", Tensor)  # (rows,) int64
@@ -101,6 +102,8 @@ class ForwardPlan:
         own sequence's, and probabilities are over its own sequence's keys.
     measure_states : bool
         Find what each run of rows does to a layer's state, too, where layers carry one.
+    host_slots : Slots or None
+        The slots on the CPU, so that no accelerator is waited for to know them; None where it alone knows who is left.
     """
 
     slots: Slots
@@ -116,15 +119,29 @@ class ForwardPlan:
     last: int | None = None
     cu_seqlens: Sequence[int] = ()
     measure_states: bool = False
+    host_slots: Slots | None = None
     _blocks: dict[Window, list[Block]] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.host_slots is None and self.slots.device.type == "cpu":
+            self.host_slots = self.slots
+
+    @classmethod
+    def on(cls, device: "torch.device", slots: Slots, end: int, **options: Any) -> Self:
+        """A plan for rows at slots that the CPU knows, on the model's device."""
+        return cls(Slots(upload(slots, device)), end, host_slots=slots, **options)
 
     @cached_property
     def sequences(self) -> list[tuple[slice, slice, "ForwardPlan"]]:
         """The plan taken apart at `cu_seqlens`: each sequence's rows, its keys, and what it is to itself."""
-        edges, parts = self.slots.tolist(), []
+        host, parts = self.slots.cpu() if self.host_slots is None else self.host_slots, []
+        edges = host.tolist()
         for start, stop in pairwise(self.cu_seqlens or (0, self.end)):
             rows = slice(bisect_left(edges, start), bisect_left(edges, stop))
-            own = replace(self, slots=Slots(self.slots[rows] - start), end=stop - start, cu_seqlens=())
+            own = replace(
+                self, slots=Slots(self.slots[rows] - start), host_slots=Slots(host[rows] - start), end=stop - start,
+                cu_seqlens=(),
+            )  # fmt: skip
             parts.append((rows, slice(start, stop), own))
         return parts
 
@@ -138,15 +155,18 @@ class ForwardPlan:
         """Whether anything happens where a layer begins."""
         return self.first > 0 or self.on_enter is not None or self.prune is not None
 
-    def keep(self, rows: Tensor) -> None:
-        """Go on with some of the current rows."""
-        self.slots = Slots(self.slots[rows])
+    def keep(self, rows: Tensor) -> Tensor:
+        """Go on with some of the current rows, whose indices may stand on the CPU; they come back on the device."""
+        here, known = upload(rows, self.slots.device), rows.device.type == "cpu"
+        self.host_slots = Slots(self.host_slots[rows]) if known and self.host_slots is not None else None
+        self.slots = Slots(self.slots[here])
         self._blocks.clear()
+        return here
 
     def blocks(self, window: Window) -> list[Block]:
         """Row blocks with the keys they may see, built once per forward and window."""
         if window not in self._blocks:
-            self._blocks[window] = list(_blocks(self.slots, self.end, window))
+            self._blocks[window] = list(_blocks(self, window))
         return self._blocks[window]
 
 
@@ -162,19 +182,21 @@ def first_seen(slot: int, window: Window) -> int:
     return 0 if window is None else max(0, slot - window + 1)
 
 
-def _blocks(slots: Slots, end: int, window: Window) -> Iterator[Block]:
-    edges = slots.tolist()
-    for first in range(0, len(edges), BLOCK):
-        rows = slice(first, min(first + BLOCK, len(edges)))
-        low = first_seen(edges[first], window)
-        high = min(edges[rows.stop - 1] + 1, end)
-        # Only a CPU gains by taking them apart; the row's own slot stays, or the rest might show nothing to it.
-        common = edges[first] if slots.device.type == "cpu" and window is None else 0
-        mask = visible(slots[rows], low + common, high, window)
+def _blocks(plan: ForwardPlan, window: Window) -> Iterator[Block]:
+    slots, edges = plan.slots, None if plan.host_slots is None else plan.host_slots.tolist()
+    for first in range(0, len(slots), BLOCK):
+        rows = slice(first, min(first + BLOCK, len(slots)))
+        low, high, common = 0, plan.end, 0  # every key, through the mask: waiting to see fewer takes longer
+        if edges is not None:
+            low, high = first_seen(edges[first], window), min(edges[rows.stop - 1] + 1, plan.end)
+            # Only a CPU gains by taking them apart; the row's own slot stays, or the rest might show nothing to it.
+            common = edges[first] if slots.device.type == "cpu" and window is None else 0
+        host = None if plan.host_slots is None else Slots(plan.host_slots[rows])
+        mask = visible(slots[rows], low + common, high, window, host)
         yield Block(rows, slice(low, high), common if mask is not None else 0, mask)
 
 
-def visible(slots: Tensor, low: int, high: int, window: Window) -> Tensor | None:
+def visible(slots: Tensor, low: int, high: int, window: Window, host: Tensor | None = None) -> Tensor | None:
     """Which keys each row may see: its own slot and earlier ones, within the sliding window.
 
     Parameters
@@ -185,19 +207,26 @@ def visible(slots: Tensor, low: int, high: int, window: Window) -> Tensor | None
         Range of key slots.
     window : int, Chunked or None
         A sliding window, counted as transformers does: a row sees `window` slots, its own included. Or chunks.
+    host : Tensor, optional
+        The slots on the CPU, where they are known there.
 
     Returns
     -------
     Tensor or None
-        (rows, high - low) bool; None where a single row sees all of them.
+        (rows, high - low) bool; None where the CPU knows that a single row sees all of them.
     """
+    known = slots if slots.device.type == "cpu" else host
+    if known is not None and known.numel() == 1:
+        slot = int(known[0])
+        if first_seen(slot, window) <= low and high <= slot + 1:
+            return None
     keys = torch.arange(low, high, device=slots.device)  # (keys,)
     mask = keys[None, :] <= slots[:, None]  # (rows, keys)
     if isinstance(window, Chunked):
         mask &= keys[None, :] >= slots[:, None] // window.size * window.size
     elif window is not None:
         mask &= keys[None, :] > slots[:, None] - window
-    return None if slots.numel() == 1 and bool(mask.all()) else mask
+    return mask
 
 
 def layer_index(layer: int | float, layers: int) -> int:

@@ -20,6 +20,7 @@ from ragcache.model.plan import (
     StopForward,
     UpdateSink,
 )
+from ragcache.model.upload import upload
 from ragcache.prompt import Prompt
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class PrefillContext:
     Attributes
     ----------
     token_ids, positions : Tensor
-        (slots,) of the prompt.
+        (slots,) of the prompt; positions are on the model's device, all other tensors here on the CPU.
     fresh : Tensor
         (slots,) bool: no KV was placed.
     selectable : Tensor
@@ -62,8 +63,7 @@ class PrefillContext:
         (layers, slots) bool: selectable, and not computed anew in that layer.
     charged : Tensor
         (layers, slots) bool: chargeable, and computed anew in that layer, which is charged once however often a
-        method's passes do it. The opposite of `stale` for selectable slots, on the host, so that an accelerator need
-        not be waited for.
+        method's passes do it. The opposite of `stale` for selectable slots.
     recomputed : Tensor
         (slots,) bool: selectable, and among the rows of a final forward.
     score_mod : ScoreModFunction or None
@@ -96,9 +96,12 @@ class PrefillContext:
     def __post_init__(self) -> None:
         prompt, device = self.prompt, self.reader.device
         self.token_ids = torch.tensor(prompt.token_ids)
-        self.positions = torch.cat(
-            [torch.arange(start, start + len(s)) for start, s in zip(prompt.starts, prompt.segments, strict=True)]
-        ).to(device)
+        self.positions = upload(
+            torch.cat(
+                [torch.arange(start, start + len(s)) for start, s in zip(prompt.starts, prompt.segments, strict=True)]
+            ),
+            device,
+        )
         self.fresh = torch.ones(len(prompt), dtype=torch.bool)
         self.selectable = torch.zeros(len(prompt), dtype=torch.bool)
         for index in self.placed:
@@ -108,7 +111,7 @@ class PrefillContext:
         for index, segment in enumerate(prompt.segments):
             self.chargeable[self.span(index)] |= segment.link
         self.recomputed = torch.zeros_like(self.selectable)
-        self.stale = self.selectable.to(device).repeat(self.reader.layers, 1)
+        self.stale = self.selectable.repeat(self.reader.layers, 1)
         self.charged = torch.zeros(self.reader.layers, len(prompt), dtype=torch.bool)
 
     def span(self, segment: int) -> slice:
@@ -212,11 +215,12 @@ class PrefillContext:
 
         The first of them is the `count`-th behind the prompt (from 0); whatever stood there or behind it is forgotten.
         """
-        ahead = torch.arange(count, count + len(tokens), device=self.reader.device)  # (tokens,)
-        end = len(self.prompt) + count + len(tokens)
-        self.buffer.truncate(end - len(tokens))
-        plan = ForwardPlan(Slots(len(self.prompt) + ahead), end, score_mod=self.score_mod)
-        return self.reader.logits(tokens, Positions(self.positions[-1] + 1 + ahead), self.buffer, plan, every=True)
+        first = len(self.prompt) + count
+        self.buffer.truncate(first)
+        slots, device = Slots(torch.arange(first, first + len(tokens))), self.reader.device  # (tokens,)
+        plan = ForwardPlan.on(device, slots, first + len(tokens), score_mod=self.score_mod)
+        positions = Positions(self.positions[-1] + 1 + (plan.slots - len(self.prompt)))
+        return self.reader.logits(tokens, positions, self.buffer, plan, every=True)
 
     def _charge(self, layer: int, rows: Slots) -> None:
         """Enter rows of a layer: FLOPs of all of them, and the chargeable ones that it is computed for the first time.
@@ -231,31 +235,54 @@ class PrefillContext:
         self.flop_counter.charge(rows, len(readers), selectable=int(new.sum()))
 
     def _on_device(self, rows: Slots) -> Slots:
-        return Slots(rows.to(self.reader.device))
+        return Slots(upload(rows, self.reader.device))
 
     def _rows(self, rows: Slots) -> tuple[list[int], Positions]:
         return self.token_ids[rows].tolist(), Positions(self.positions[self._on_device(rows)])
 
     @contextmanager
     def _planned(self, rows: Slots, on_update: UpdateSink | None, **options: Any) -> Iterator[ForwardPlan]:
-        """A forward that charges each layer's rows as they are computed; once written they are no longer stale."""
-        current = rows
+        """A forward that charges each layer's rows as they are computed; once written they are no longer stale.
+
+        Rows that an accelerator chose to leave are asked for once, behind the forward; where attention is shaped by
+        what is stale, in every layer.
+        """
+        unknown: list[tuple[int, Slots]] = []
 
         def update(layer: int, key: Tensor, value: Tensor) -> None:
-            nonlocal current
-            if len(plan.slots) != len(current):  # an accelerator is waited for only where rows have left
-                current = Slots(plan.slots.cpu())
-            self._charge(layer, current)
+            if plan.host_slots is None:
+                unknown.append((layer, plan.slots))
+            else:
+                self._charge(layer, plan.host_slots)
             try:
                 if on_update is not None:
                     on_update(layer, key, value)
             finally:  # it may end the forward
-                for one in self.reader.readers_of(layer):
-                    self.stale[one, plan.slots] = False
+                if plan.host_slots is not None:
+                    self._renew(layer, plan.host_slots)
+                elif plan.score_mod is not None:
+                    self._settle(unknown)
 
-        plan = ForwardPlan(self._on_device(rows), int(rows[-1]) + 1, on_update=update, **options)
+        plan = ForwardPlan.on(self.reader.device, rows, int(rows[-1]) + 1, on_update=update, **options)
         try:
             yield plan
         finally:
             # It knows the plan and this context: in a ring, the buffer would wait for the collector.
             plan.on_update = None
+            self._settle(unknown)
+
+    def _renew(self, layer: int, rows: Slots) -> None:
+        """Note that a layer's K and V of some rows are no longer stale."""
+        for one in self.reader.readers_of(layer):
+            self.stale[one, rows] = False
+
+    def _settle(self, unknown: list[tuple[int, Slots]]) -> None:
+        """Charge layers' rows that only the accelerator knows, and note that they are not stale."""
+        if not unknown:
+            return
+        counts = [len(rows) for _, rows in unknown]
+        found = torch.split(torch.cat([rows for _, rows in unknown]).cpu(), counts)
+        for (layer, _), rows in zip(unknown, found, strict=True):
+            self._charge(layer, Slots(rows))
+            self._renew(layer, Slots(rows))
+        unknown.clear()

@@ -10,6 +10,7 @@ import torch
 from ragcache.errors import InvalidArgument, MissingExtra
 from ragcache.model.checkpoint import TOKENIZERS, check_device, check_dtype, check_model, gguf_file
 from ragcache.model.hub import explain_loading
+from ragcache.model.memory import SMALLER_MODEL, explain_out_of_memory
 
 if TYPE_CHECKING:
     from ragcache.model.adapter import Adapter
@@ -44,6 +45,8 @@ def load_pretrained(
         If the adapter does not fit the model.
     MissingExtra
         If a package is not installed that the model needs, as quantised ones do.
+    OutOfMemory
+        If the device has no room for it.
     """
     from transformers import AutoTokenizer
 
@@ -60,7 +63,9 @@ def load_pretrained(
         model.config.__dict__.pop("quantization_config", None)
     if adapter:
         adapter.merge_into(model, name)
-    return model.to(device), tokenizer
+    size = sum(weight.nbytes for weight in model.parameters()) / 2**30
+    with explain_out_of_memory(torch.device(device), f"{name!r}, {size:.1f} GiB of weights", SMALLER_MODEL):
+        return model.to(device), tokenizer
 
 
 def _source(name: str, revision: str | None) -> dict[str, Any]:

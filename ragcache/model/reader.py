@@ -12,7 +12,7 @@ from torch import Tensor
 from transformers.cache_utils import Cache, DynamicCache
 
 from ragcache.errors import UnsupportedModel
-from ragcache.model import attention, compatibility, rope, windows
+from ragcache.model import attention, compatibility, kernels, rope, windows
 from ragcache.model.adapter import digest_weights, load_adapter
 from ragcache.model.architecture import AttentionSwitch, cache_argument, caches_latents, find_kv_owners, find_layers
 from ragcache.model.batching import BatchBuffer, BatchScheduler, ForwardRequest, rows_with_logits, split_logits
@@ -25,11 +25,13 @@ from ragcache.model.layer_hooks import checked_layers, layer_hooks
 from ragcache.model.linear_attention import find_mixers, find_state_layers, state_hooks
 from ragcache.model.links import LinkTokens, load_links
 from ragcache.model.lock import FairLock
-from ragcache.model.packing import pack_sequences
+from ragcache.model.memory import explain_out_of_memory
+from ragcache.model.packing import list_rows, pack_sequences
 from ragcache.model.plan import HIDDEN, ForwardPlan, Positions, Slots, StopForward
 from ragcache.model.pretrained import load_pretrained
 from ragcache.model.rope import KeyRotator, RopeLayout
 from ragcache.model.tuning import Tuning, read_tuning
+from ragcache.model.upload import upload
 from ragcache.model.weight_files import weights_of_checkpoint
 
 _Answer = TypeVar("_Answer")
@@ -92,6 +94,7 @@ class Reader:
         self._weights = weights
         self._lock = FairLock()
         self.device: torch.device = model.device
+        kernels.avoid_cudnn(self.device)
         self._attention, self._stack = AttentionSwitch(model), torch.nn.ModuleList()
         self._kept: int | None = None
         self._given: dict[str, Any] = {"use_cache": True}
@@ -171,13 +174,13 @@ class Reader:
     @cached_property
     def fingerprint(self) -> str:
         """Digest over weights, config, tokenizer, dtype and rotary layout: a KV loads only for what made it."""
-        weights = self._weights or self._weights_in_memory
-        return fingerprint(self.model, self.tokenizer, self.rotator.layouts, weights)
+        return fingerprint(self.model, self.tokenizer, self.rotator.layouts, self._weights or self._weights_in_memory)
 
     def describe(self) -> dict[str, Any]:
         """What the fingerprint is made of, for whoever has the same model in another program."""
-        weights = self._weights or self._weights_in_memory
-        return describe_model(self.model, self.tokenizer, self.rotator.layouts, weights)
+        return describe_model(
+            self.model, self.tokenizer, self.rotator.layouts, self._weights or self._weights_in_memory
+        )
 
     @property
     def identity(self) -> str:
@@ -273,7 +276,7 @@ class Reader:
         """Rows that logits are wanted of; told a number, models whose layers share KV drop the others on the way."""
         if self.kv_layers + len(self.states) == self.layers or not request.keep:
             return request.keep
-        return self._indices(range(len(request.token_ids) - request.keep, len(request.token_ids)))
+        return upload(range(len(request.token_ids) - request.keep, len(request.token_ids)), self.device)
 
     def checked(self, check: Callable[[], None]) -> AbstractContextManager[None]:
         """Have `check` called in front of every layer that this thread runs; it may raise, to break a forward off."""
@@ -313,7 +316,7 @@ class Reader:
                 with suppress(StopForward):
                     self.model.base_model(**inputs)
                 return [None] * len(calls)
-            output = self.model(**inputs, logits_to_keep=self._indices(rows_with_logits(calls)))
+            output = self.model(**inputs, logits_to_keep=upload(rows_with_logits(calls), self.device))
         return [*split_logits(output.logits[0].float(), calls)]
 
     @torch.no_grad()
@@ -340,7 +343,8 @@ class Reader:
         """
         if cache is None:
             cache = DynamicCache(config=self.model.config if self.states else None)
-        with self._lock, self._attention.use(attention or self.model.config._attn_implementation):
+        enough = explain_out_of_memory(self.device, f"full prefill of {len(token_ids):,} tokens")
+        with enough, self._lock, self._attention.use(attention or self.model.config._attn_implementation):
             given = self._tokens(token_ids) | cache_argument(self.model, cache)
             output = self.model(use_cache=True, logits_to_keep=rows or 1, **given)
         logits = output.logits[0].float()
@@ -375,20 +379,17 @@ class Reader:
         if self.states and len(todo) > 1:  # a state passes from row to row
             return [kv for one in todo for kv in self.encode_all([one])]
         sequences = pack_sequences(todo)
-        end = sequences[-1].slots.stop
-        buffer = self.buffer(end)
+        buffer = self.buffer(end := sequences[-1].slots.stop)
         self.place_all(buffer, (one for sequence in sequences for one in sequence.placements))
-        rows = [
-            (token, slot, slot - one.start) for one in sequences for token, slot in zip(one.ids, one.slots, strict=True)
-        ]
-        tokens, slots, positions = zip(*rows, strict=True)
+        tokens, slots, positions = list_rows(sequences)
         states: list[Tensor] = []
-        borders = [*(one.start for one in sequences), end]
-        plan = ForwardPlan(Slots(self._indices(slots)), end, last=self.last_kept, cu_seqlens=borders)
-        plan.measure_states = bool(self.states)
+        plan = ForwardPlan.on(
+            self.device, Slots(torch.tensor(slots)), end, last=self.last_kept, measure_states=bool(self.states),
+            cu_seqlens=[*(one.start for one in sequences), end],
+        )  # fmt: skip
         if self._kept is not None:
             plan.on_enter = lambda layer, entering: states.append(entering) if layer == self._kept else None
-        self.forward(tokens, Positions(self._indices(positions)), buffer, plan)
+        self.forward(tokens, Positions(upload(positions, self.device)), buffer, plan)
         kept = torch.split(states[0], [len(one.ids) for one in sequences]) if states else ()  # (tokens, width) each
         extras = [{HIDDEN: part.clone()} for part in kept] or [{} for _ in sequences]
         return [
@@ -407,15 +408,13 @@ class Reader:
         Each is copied and let go before the next is asked for, so whoever loads them one by one holds one at a time.
         """
         moved: list[tuple[range, int]] = []  # slots, and how far their keys move
-        for kv, slot, position in placements:
-            buffer.place_from(slot, kv.layers, self.device)
-            buffer.place_changes(slot, len(kv), kv.extras, self.device)
-            moved.append((range(slot, slot + len(kv)), position - kv.start))
-            del kv
-        self.rotator.rotate_spans(buffer.keys, moved)
-
-    def _indices(self, numbers: Sequence[int]) -> Tensor:
-        return torch.tensor(numbers, device=self.device)
+        with explain_out_of_memory(self.device, f"the KV of {buffer.capacity:,} tokens"):
+            for kv, slot, position in placements:
+                buffer.place_from(slot, kv.layers, self.device)
+                buffer.place_changes(slot, len(kv), kv.extras, self.device)
+                moved.append((range(slot, slot + len(kv)), position - kv.start))
+                del kv
+            self.rotator.rotate_spans(buffer.keys, moved)
 
     def _inputs(self, token_ids: Sequence[int], positions: Positions, buffer: Cache) -> dict[str, Any]:
         given = cache_argument(self.model, buffer) | self._given | ({"kv_buffer": buffer} if self._expanded else {})
@@ -423,9 +422,9 @@ class Reader:
 
     def _tokens(self, token_ids: Sequence[int]) -> dict[str, Tensor]:
         """Tokens as the model takes them: ids, or embeddings where link tokens are among them."""
-        ids = torch.tensor([list(token_ids)], device=self.device)  # (1, rows)
+        ids = torch.tensor([list(token_ids)])  # (1, rows)
         if self.links is None or max(token_ids, default=0) < self.links.first:
-            return {"input_ids": ids}
+            return {"input_ids": upload(ids, self.device)}
         return {"inputs_embeds": self.links.embed(self.model.get_input_embeddings(), ids)}
 
     @contextmanager
@@ -434,7 +433,7 @@ class Reader:
             self._running(len(plan.slots)),
             buffer.writing(plan),
             layer_hooks(self._stack, plan),
-            state_hooks(self._mixers, buffer.states, plan.slots, measure=plan.measure_states),
+            state_hooks(self._mixers, buffer.states, plan),
         ):
             yield
 
@@ -442,7 +441,8 @@ class Reader:
     def _running(self, rows: int) -> Iterator[None]:
         """The model with our attention, on a CPU with chunked feed-forward parts, for one forward of so many rows."""
         stack = self._stack if self.device.type == "cpu" else ()
-        with self._lock, self._attention.use(attention.NAME), chunked_mlp(stack, rows):
+        enough = explain_out_of_memory(self.device, f"a forward of {rows:,} tokens")
+        with enough, self._lock, self._attention.use(attention.NAME), chunked_mlp(stack, rows):
             yield
 
     def _admit(self) -> KeyRotator:
@@ -459,7 +459,7 @@ class Reader:
             self._mixers = find_mixers(self._stack, self.states)
             rotator = self.rotator = KeyRotator(self._probe())
             self._check_behaviour()
-        except (UnsupportedModel, MemoryError, torch.OutOfMemoryError):
+        except (UnsupportedModel, MemoryError):
             raise
         except Exception as error:  # a model's code may fail in any way on a cache or a mask that it does not expect
             said = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"

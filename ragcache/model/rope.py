@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from ragcache.errors import UnsupportedModel
+from ragcache.model.upload import upload
 
 Pairing = Literal["none", "half", "interleaved"]
 _ROTATED = 4096  # slots whose keys turn together: bounds their fp32 copies
@@ -87,7 +88,7 @@ class KeyRotator:
         for layout, keys in zip(self.layouts, layers, strict=True):
             if layout.inv_freq not in waves:
                 cos, sin = layout.waves(deltas)
-                waves[layout.inv_freq] = cos.to(keys.device), sin.to(keys.device)
+                waves[layout.inv_freq] = upload(cos, keys.device), upload(sin, keys.device)
             layout.turn(keys, *waves[layout.inv_freq])
 
     def rotate_spans(self, keys: Callable[[int, int], Sequence[Tensor]], moved: Sequence[tuple[range, int]]) -> None:

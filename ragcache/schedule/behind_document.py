@@ -9,6 +9,7 @@ from ragcache.errors import InvalidArgument
 from ragcache.model.lazy import Tensor
 from ragcache.model.plan import ForwardPlan, Positions, Slots
 from ragcache.model.prefill_context import PrefillContext
+from ragcache.model.upload import upload
 from ragcache.schedule.protocol import Schedule
 from ragcache.schedule.ranking import best
 
@@ -71,11 +72,10 @@ def _recompute(p: PrefillContext, segment: int, rows: Slots, scratch: KVBuffer) 
         slot, position = slot + len(kv), position + len(kv)
     p.reader.place_all(scratch, placements)
     scratch.place(slot, p.buffer.read(span.start, span.stop))
-    here = rows.to(p.reader.device)
-    moved = Slots(here + (slot - span.start))
-    plan = ForwardPlan(moved, slot + len(p.prompt.segments[segment]), last=p.reader.last_kept)
-    p.reader.forward(p.token_ids[rows].tolist(), Positions(p.positions[here]), scratch, plan)
-    p.flop_counter.charge(moved.cpu(), p.reader.layers, selectable=len(rows))
-    p.stale[:, here] = False
+    device, moved = p.reader.device, Slots(rows + (slot - span.start))
+    plan = ForwardPlan.on(device, moved, slot + len(p.prompt.segments[segment]), last=p.reader.last_kept)
+    p.reader.forward(p.token_ids[rows].tolist(), Positions(p.positions[upload(rows, device)]), scratch, plan)
+    p.flop_counter.charge(moved, p.reader.layers, selectable=len(rows))
+    p.stale[:, rows] = False
     p.buffer.place(span.start, scratch.read(slot, plan.end))
     scratch.truncate(span.start)

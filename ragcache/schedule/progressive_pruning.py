@@ -5,9 +5,10 @@ from typing import Literal
 
 from ragcache.errors import InvalidArgument
 from ragcache.model.deviation import moved
-from ragcache.model.lazy import Tensor, torch
+from ragcache.model.lazy import Tensor
 from ragcache.model.plan import Slots
 from ragcache.model.prefill_context import PrefillContext
+from ragcache.model.upload import upload
 from ragcache.schedule.protocol import Schedule
 from ragcache.schedule.ranking import best, top
 
@@ -50,45 +51,66 @@ class ProgressivePruning(Schedule):
 
     def logits(self, scores: Tensor, rows: Slots, budget: float, p: PrefillContext) -> Tensor:
         """One forward that rows leave on the way."""
-        leaving = _Leaving(self, scores, budget, p)
-        return p.logits(p.with_fresh(rows), prune=leaving.prune, on_update=leaving.measure)
+        first = p.with_fresh(rows)
+        leaving = _Leaving(self, scores, first, budget, p)
+        return p.logits(first, prune=leaving.prune, on_update=leaving.measure)
 
 
 class _Leaving:
-    """Who is left, layer by layer."""
+    """Who is left, layer by layer.
 
-    def __init__(self, schedule: ProgressivePruning, scores: Tensor, budget: float, p: PrefillContext) -> None:
+    How many leave is known beforehand. Who leaves by deviation is decided where the keys are: an accelerator is not
+    waited for in every layer.
+    """
+
+    def __init__(
+        self, schedule: ProgressivePruning, scores: Tensor, first: Slots, budget: float, p: PrefillContext
+    ) -> None:
         self._schedule = schedule
         self._scores = scores
         self._budget = budget
         self._context = p
-        self._first = _first_reused(p)
-        self._slots = Slots(torch.empty(0, dtype=torch.int64))
+        self._layer = _first_reused(p)
+        self._rows = first  # on the CPU, while it is the scores that decide
+        self._left = int(p.selectable[first].sum())  # selectable rows
+        self._fresh = len(first) - self._left
+        self._here = first  # the rows' slots on the model's device
         self._moved: Tensor | None = None  # (rows,) squared deviation of the current rows' keys in the last layer
+        self._selectable = upload(p.selectable, p.reader.device)
 
     def measure(self, layer: int, key: Tensor, value: Tensor) -> None:
         """How far the current rows' keys, (kv_heads, rows, head_dim), are from those they replace."""
-        here = Slots(self._slots.to(key.device))
         # Where a selector's own pass has left fresh keys, what moves them is rounding.
-        if self._schedule.by == "deviation" and bool(self._context.stale[layer, here].any()):
-            self._moved = moved(key, self._context.buffer.keys_at(layer, here)).cpu()
+        if self._schedule.by == "deviation" and bool(self._context.stale[layer].any()):
+            self._moved = moved(key, self._context.buffer.keys_at(layer, self._here))
 
     def prune(self, layer: int, slots: Slots) -> Tensor | None:
         """The rows that go on into a layer."""
-        p, here = self._context, Slots(slots.cpu())
-        candidates = p.selectable[here].nonzero().squeeze(1)  # (selectable rows,)
-        share = self._schedule.share(max(0, layer - self._first), p.reader.layers - self._first, self._budget)
+        p, self._here = self._context, slots
+        share = self._schedule.share(max(0, layer - self._layer), p.reader.layers - self._layer, self._budget)
         count = share * int(p.selectable.sum())
-        self._slots = here
-        if round(count) >= len(candidates):
+        if round(count) >= self._left:
             return None
-        stay = torch.ones(len(here), dtype=torch.bool)
-        stay[candidates] = False
-        values = self._scores[here] if self._moved is None else self._moved  # (rows,)
-        stay[candidates[top(values[candidates], count)]] = True
-        self._slots = Slots(here[stay])
-        self._moved = None if self._moved is None else self._moved[stay]  # a layer without keys of its own moves none
-        return stay.nonzero().squeeze(1).to(slots.device)
+        stay = self._by_scores(count) if self._moved is None else self._by_deviation(self._moved, round(count))
+        self._left = len(stay) - self._fresh
+        here = upload(stay, slots.device)
+        self._here = Slots(slots[here])
+        self._moved = None if self._moved is None else self._moved[here]  # a layer without keys of its own moves none
+        return stay
+
+    def _by_scores(self, count: float) -> Tensor:
+        """Indices of the rows with the best scores, and of all fresh ones."""
+        selectable = self._context.selectable[self._rows]  # (rows,)
+        stay, candidates = ~selectable, selectable.nonzero().squeeze(1)
+        stay[candidates[top(self._scores[self._rows[candidates]], count)]] = True
+        self._rows = Slots(self._rows[stay])
+        return stay.nonzero().squeeze(1)
+
+    def _by_deviation(self, deviation: Tensor, count: int) -> Tensor:
+        """Indices of the rows that moved most, and of all fresh ones, on the device."""
+        values = deviation.nan_to_num().masked_fill(~self._selectable[self._here], float("inf"))  # (rows,)
+        order = values.argsort(descending=True, stable=True)[: self._fresh + count]
+        return order.sort().values
 
 
 def _first_reused(p: PrefillContext) -> int:

@@ -8,6 +8,7 @@ from ragcache.model.deviation import moved
 from ragcache.model.lazy import Tensor, torch
 from ragcache.model.plan import HIDDEN, Slots, StopForward, layer_index
 from ragcache.model.prefill_context import PrefillContext
+from ragcache.model.upload import upload
 from ragcache.schedule.protocol import Schedule
 from ragcache.schedule.ranking import best
 
@@ -51,7 +52,7 @@ class Reselect(Schedule):
         states, known = _states(p, chosen, p.hidden(chosen, upto=middle))
         deviation = _dense(p, Slots(known.nonzero().squeeze(1)), states, middle)
         again = p.with_fresh(best(deviation, budget, p))
-        return p.logits(again, first=middle + 1, hidden=states[again])
+        return p.logits(again, first=middle + 1, hidden=states[upload(again, states.device)])
 
 
 def _states(p: PrefillContext, chosen: Slots, fresh: Tensor) -> tuple[Tensor, Tensor]:
@@ -63,27 +64,26 @@ def _states(p: PrefillContext, chosen: Slots, fresh: Tensor) -> tuple[Tensor, Te
     known = torch.zeros(len(p.prompt), dtype=torch.bool)
     for segment, kv in p.placed.items():
         if segment not in p.exact and HIDDEN in kv.extras:
-            states[p.span(segment)] = kv.extras[HIDDEN].to(states)
+            states[p.span(segment)] = upload(kv.extras[HIDDEN], states.device).to(states.dtype)
             known[p.span(segment)] = True
-    states[chosen] = fresh
+    states[upload(chosen, states.device)] = fresh
     known[chosen] = True
     return states, known
 
 
 def _dense(p: PrefillContext, rows: Slots, states: Tensor, layer: int) -> Tensor:
     """Run a layer over rows, from their states to those that enter the next one: (slots,) deviation of its keys."""
-    scores = torch.full((len(p.prompt),), float("-inf"))
+    scores, here = torch.full((len(p.prompt),), float("-inf")), Slots(upload(rows, states.device))
 
     def entered(number: int, hidden: Tensor) -> None:
         if number == layer + 1:
-            states[rows] = hidden
+            states[here] = hidden
 
     def measured(number: int, key: Tensor, value: Tensor) -> None:
         if number == layer + 1:
-            here = Slots(rows.to(key.device))
             scores[rows] = moved(key, p.buffer.keys_at(number, here)).cpu()
             p.buffer.write(number, here, key, value)
             raise StopForward
 
-    p.forward(rows, first=layer, hidden=states[rows], on_enter=entered, on_update=measured)
+    p.forward(rows, first=layer, hidden=states[here], on_enter=entered, on_update=measured)
     return scores

@@ -8,6 +8,7 @@ from ragcache.model.deviation import moved
 from ragcache.model.lazy import Tensor, torch
 from ragcache.model.plan import Slots, StopForward
 from ragcache.model.prefill_context import PrefillContext
+from ragcache.model.upload import upload
 from ragcache.select.protocol import Selector
 
 
@@ -58,7 +59,7 @@ class KeyDeviation(Selector):
         def measure(layer: int, key: Tensor, value: Tensor) -> None:
             if layer < self.layer:
                 return
-            slots = Slots(rows.to(key.device))
+            slots = Slots(upload(rows, key.device))
             scores[rows] = self._moved(p, slots, key, value).cpu()
             p.buffer.write(layer, slots, key, value)
             raise StopForward

@@ -17,22 +17,21 @@ class Mass:
     ----------
     reduce : {"sum", "mean", "max", "norm"}
         As in `QuestionAttention`.
-    scored : Tensor
-        (rows,) bool: rows of the question, not of other fresh text.
+    before : int
+        Rows of other fresh text, which stand in front of the question's.
     """
 
-    def __init__(self, reduce: Reduce, scored: Tensor) -> None:
+    def __init__(self, reduce: Reduce, before: int) -> None:
         self._reduce = reduce
-        self._scored = scored
-        self._seen = 0
+        self._before = before
         self._terms = 0
         self._sum: Tensor | None = None  # (keys,)
 
     def add(self, probabilities: Tensor) -> None:
         """Take in (heads, rows, keys)."""
         count = probabilities.shape[1]
-        kept = probabilities[:, self._scored[self._seen : self._seen + count]]  # (heads, question rows, keys)
-        self._seen += count
+        kept = probabilities[:, min(self._before, count) :].contiguous()  # (heads, question rows, keys)
+        self._before -= min(self._before, count)
         if kept.shape[1] == 0:
             return
         self._terms += kept.shape[0] * kept.shape[1]

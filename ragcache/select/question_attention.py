@@ -52,8 +52,8 @@ class QuestionAttention(Selector):
         question = p.question
         in_front = torch.arange(len(p.prompt)) < int(question[0])
         rows = Slots(torch.cat([(p.fresh & in_front).nonzero().squeeze(1), question]))
-        scored = torch.isin(rows, question).to(p.reader.device)  # (rows,)
-        masses = {layer: Mass(self.reduce, scored) for layer in layer_indices(self.layers, p.reader.layers)}
+        before = len(rows) - len(question)
+        masses = {layer: Mass(self.reduce, before) for layer in layer_indices(self.layers, p.reader.layers)}
         sinks: dict[int, ScoreSink] = {layer: mass.add for layer, mass in masses.items()}
         p.forward(rows, scores=sinks, stop_after_scores=True)
         total = torch.stack([mass.total() for mass in masses.values()]).mean(0).cpu()  # (keys,)

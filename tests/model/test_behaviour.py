@@ -10,7 +10,7 @@ from conftest import SIZES, byte_tokenizer, tiny_model
 from torch import Tensor
 from transformers import AutoConfig
 
-from ragcache.errors import UnsupportedModel
+from ragcache.errors import OutOfMemory, UnsupportedModel
 from ragcache.model import behaviour, plan, reduced
 from ragcache.model.fallback import FallbackReader
 from ragcache.model.reader import Reader
@@ -30,8 +30,8 @@ def off_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every window of our attention shows one token more."""
     sound = plan._blocks
 
-    def blocks(slots: Any, end: int, window: int | None) -> Iterator[plan.Block]:
-        return sound(slots, end, None if window is None else window + 1)
+    def blocks(forward: plan.ForwardPlan, window: int | None) -> Iterator[plan.Block]:
+        return sound(forward, None if window is None else window + 1)
 
     monkeypatch.setattr(plan, "_blocks", blocks)
 
@@ -147,7 +147,7 @@ def test_a_model_whose_own_code_fails_is_refused_by_name_and_out_of_memory_is_no
     with pytest.raises(UnsupportedModel, match=r"its own code fails .* \(TypeError: no mask\)\. To have it answer"):
         Reader(model, byte_tokenizer())
     monkeypatch.setattr(model.model, "forward", fail(torch.OutOfMemoryError("full")))
-    with pytest.raises(torch.OutOfMemoryError):
+    with pytest.raises(OutOfMemory):
         Reader(model, byte_tokenizer())
 
 

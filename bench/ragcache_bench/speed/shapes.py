@@ -88,11 +88,8 @@ def checkpoint_reader(name: str, *, dtype: str, device: str = "") -> Reader:
 
 
 def _prepared(device: str) -> str:
-    """The device to time on, CUDA where there is one, at its best."""
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    if device.startswith("cuda"):
-        torch.backends.cuda.enable_cudnn_sdp(False)  # plans anew for every length, 40 ms a time
-    return device
+    """The device to time on, CUDA where there is one."""
+    return device or ("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def word_tokenizer() -> Any:
