@@ -46,6 +46,10 @@ def _known_role(role: Any) -> str:
     return _ROLES[role]
 
 
+def _none_if_false(value: Any) -> Any:
+    return None if value is False else value
+
+
 Word = Annotated[str, AfterValidator(_encodable)]
 #: What somebody says, whole or in parts.
 Text = Annotated[str, BeforeValidator(_as_text), AfterValidator(_encodable)]
@@ -140,7 +144,7 @@ class Generating(Body):
 
     @property
     def wanted_logprobs(self) -> int | None:
-        """How many tokens' log probabilities are wanted; no endpoint but the chat's has them."""
+        """How many tokens are named in each place beside the answer's own; None where no probabilities are wanted."""
         return None
 
     @property
@@ -215,7 +219,7 @@ class ChatBody(Generating):
 
     @property
     def wanted_logprobs(self) -> int | None:
-        """How many tokens are named in each place beside the answer's own; None where none are."""
+        """By two parameters."""
         return (self.top_logprobs or 0) if self.logprobs else None
 
     @property
@@ -232,7 +236,6 @@ class CompletionBody(Generating):
         "best_of": (1,),
         "echo": (False,),
         "suffix": ("",),
-        "logprobs": (0, False),
         "logit_bias": ({},),
         "frequency_penalty": (0,),
         "presence_penalty": (0,),
@@ -240,6 +243,12 @@ class CompletionBody(Generating):
     ignored = frozenset({"user"})
 
     prompt: Word | Annotated[list[int], Field(min_length=1)] | Annotated[list[Word], Field(min_length=1, max_length=64)]
+    logprobs: Annotated[Annotated[int, Field(strict=True, ge=0, le=20)] | None, BeforeValidator(_none_if_false)] = None
+
+    @property
+    def wanted_logprobs(self) -> int | None:
+        """By one parameter, in which 0 names no other token."""
+        return self.logprobs
 
 
 class EmbeddingBody(Body):

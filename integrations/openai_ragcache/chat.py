@@ -13,6 +13,7 @@ from openai_ragcache.answering import results_of, stream_events
 from openai_ragcache.api_errors import ApiError
 from openai_ragcache.bodies import ChatBody, Document
 from openai_ragcache.generation import Generated, Generation
+from openai_ragcache.logprobs import TokenLogprob, as_chat_logprobs
 from openai_ragcache.names import new_id
 from openai_ragcache.server import ServerOf, TenantOf
 from ragcache import Chunk, Engine, Message, RagCache
@@ -35,7 +36,7 @@ async def complete_chat(body: ChatBody, request: HttpRequest, server: ServerOf, 
     done = (await results_of(request, job))[-1]
     assert isinstance(done, Generated)  # a generation's last result
     message = {"role": "assistant", "content": done.text, "refusal": None}
-    logprobs = _as_logprobs(done.logprobs)
+    logprobs = as_chat_logprobs(done.logprobs)
     choice = {"index": 0, "message": message, "logprobs": logprobs, "finish_reason": done.finish_reason}
     return JSONResponse(
         {**head, "object": "chat.completion", "choices": [choice], "usage": done.usage, "ragcache": done.about}
@@ -89,9 +90,9 @@ def _events(
     base = {**head, "object": "chat.completion.chunk", **({"usage": None} if include_usage else {})}
 
     def event(
-        delta: dict[str, str], reason: str | None = None, logprobs: list[Any] | None = None, **more: Any
+        delta: dict[str, str], reason: str | None = None, logprobs: list[TokenLogprob] | None = None, **more: Any
     ) -> dict[str, Any]:
-        choice = {"index": 0, "delta": delta, "logprobs": _as_logprobs(logprobs), "finish_reason": reason}
+        choice = {"index": 0, "delta": delta, "logprobs": as_chat_logprobs(logprobs), "finish_reason": reason}
         return {**base, "choices": [choice], **more}
 
     async def events(results: AsyncIterator[Any]) -> AsyncIterator[dict[str, Any]]:
@@ -105,7 +106,3 @@ def _events(
                 yield {**base, "choices": [], "usage": result.usage}
 
     return events
-
-
-def _as_logprobs(logprobs: list[Any] | None) -> dict[str, Any] | None:
-    return None if logprobs is None else {"content": logprobs, "refusal": None}
