@@ -2,8 +2,9 @@
 
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ragcache.checks import check_question
 from ragcache.engine.chat import Message, contents
@@ -88,7 +89,7 @@ class PromptParser:
         self._kept = (-1, ChunkMatcher(()))  # texts of no document, as of an edition
         self._closest = (-1, 0, Closest(()))  # as of an edition, of how many
 
-    def parse(self, prompt: str | Sequence[Message]) -> ParsedPrompt:
+    def parse(self, prompt: str | Sequence[Message], tools: Sequence[Mapping[str, Any]] = ()) -> ParsedPrompt:
         """Find the chunks of a prompt.
 
         What a message says to be a chunk is taken for one; then, of what stands between `<chunk>` and `</chunk>`, what
@@ -98,6 +99,8 @@ class PromptParser:
         ----------
         prompt : str or sequence of Message
             A string is continued as it is, nothing in it is markup; messages go through the model's chat template.
+        tools : sequence of mapping
+            Functions that the model may call, as the chat template takes them; none with a string.
 
         Raises
         ------
@@ -114,7 +117,7 @@ class PromptParser:
             spoken: _Parts = list(said[0].parts(template, slice(0, len(prompt))))
             parts: _Parts = [template.beginning, *spoken]
         else:
-            parts, spoken = _rendered(template, prompt, said)
+            parts, spoken = _rendered(template, prompt, said, tools)
         unknown, escaped = sum(words.unknown for words in said), sum(words.escaped for words in said)
         found = escaped or any(self._is_known(chunk) for words in said for *_, chunk in words.spans)
         missed = "" if found else self._missed("\n".join(words.text for words in said))
@@ -231,17 +234,20 @@ class PromptParser:
             return self._kept[1]
 
 
-def _rendered(template: Template, messages: Sequence[Message], said: Sequence[_MessageText]) -> tuple[_Parts, _Parts]:
+def _rendered(
+    template: Template, messages: Sequence[Message], said: Sequence[_MessageText], tools: Sequence[Mapping[str, Any]]
+) -> tuple[_Parts, _Parts]:
     """A conversation's parts as the chat template arranges them, and those of them that somebody says."""
+    silent = [bool(message.more) and not words.text.strip() for message, words in zip(messages, said, strict=True)]
     turns = [
-        {"role": message.role, "content": words.around(_PLACE.format(number))}
-        for number, (message, words) in enumerate(zip(messages, said, strict=True))
+        {**message.more, "role": message.role, "content": "" if quiet else words.around(_PLACE.format(number))}
+        for number, (message, words, quiet) in enumerate(zip(messages, said, silent, strict=True))
     ]
     parts, spoken = _Parts(), _Parts()
-    pieces = _PLACES.split(template.conversation(turns))  # markup, number of a message, markup, ..., markup
-    if sorted(map(int, pieces[1::2])) != list(range(len(said))):
+    pieces = _PLACES.split(template.conversation(turns, tools))  # markup, number of a message, markup, ..., markup
+    if sorted(map(int, pieces[1::2])) != [number for number, quiet in enumerate(silent) if not quiet]:
         raise UnsupportedModel(
-            f"the model's chat template renders {len(pieces) // 2} of {len(said)} messages (roles "
+            f"the model's chat template renders {len(pieces) // 2} of {silent.count(False)} messages (roles "
             f"{', '.join(message.role for message in messages)}), or one of them twice; put what the others say into "
             "the user's messages"
         )
