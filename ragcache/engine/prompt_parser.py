@@ -10,6 +10,7 @@ from ragcache.checks import check_question
 from ragcache.engine.chat import Message, contents
 from ragcache.engine.chunk_matcher import PREFIX_CHARS, ChunkMatcher, PartialMatch
 from ragcache.engine.closest import Closest, explained
+from ragcache.engine.escapes import Unescaped
 from ragcache.engine.parsed_prompt import ChunkPlace, ParsedPrompt
 from ragcache.errors import UnsupportedModel
 from ragcache.index.chunks import Chunk
@@ -19,7 +20,6 @@ from ragcache.prompt import Frame, Segment, Template
 from ragcache.store import Entries
 
 _MARKED = re.compile(r"<chunk(?:\s[^<>]*)?>(.*?)</chunk>", re.DOTALL)
-_ESCAPED, _ESCAPES = re.compile(r"\\([nrt'\"\\])"), {"n": "\n", "r": "\r", "t": "\t"}
 _SPACE = re.compile(r"\s*")
 _PLACE, _PLACES = "\u2042{}\u2042", re.compile("\u2042(\\d+)\u2042")
 
@@ -37,7 +37,7 @@ class _MessageText:
     text: str
     spans: list[_Span]
     unknown: int = 0
-    escaped: int = 0
+    escaped: Sequence[str] = ()
 
     @property
     def core(self) -> slice:
@@ -118,7 +118,8 @@ class PromptParser:
             parts: _Parts = [template.beginning, *spoken]
         else:
             parts, spoken = _rendered(template, prompt, said, tools)
-        unknown, escaped = sum(words.unknown for words in said), sum(words.escaped for words in said)
+        unknown = sum(words.unknown for words in said)
+        escaped = tuple(text for words in said for text in words.escaped)
         found = escaped or any(self._is_known(chunk) for words in said for *_, chunk in words.spans)
         missed = "" if found else self._missed("\n".join(words.text for words in said))
         return _finished(parts, spoken, ParsedPrompt((), None, said[-1].asked, unknown, escaped, missed))
@@ -157,13 +158,14 @@ class PromptParser:
         begun = list[PartialMatch]()
         anywhere = [place for gap in _gaps(spans, len(text)) for place in known.find(text, *gap, begun)]
         spans = _sorted(spans, self._chunks(anywhere))
-        printed = [found for gap in _gaps(spans, len(text)) for found in known.find(_unescaped(text[slice(*gap)]))]
-        # Shorter ones are likelier to be a coincidence.
-        escaped = sum(end - start >= PREFIX_CHARS for start, end, _ in printed)
+        printed = [place for gap in _gaps(spans, len(text)) for place in _find_escaped(known, text, *gap)]
         whole = {chunk for *_, chunk in printed}
         for start, chunks in begun:  # from left to right
             spans = _sorted(spans, self._cut(text, start, [one for one in chunks if one not in whole], spans))
         spans = _sorted(spans, self._find_kept(text, spans))
+        places = [(start, end) for start, end, _ in printed if _apart((start, end), spans)]
+        # Shorter ones are likelier to be a coincidence.
+        escaped = [text[start:end] for start, end in places if end - start >= PREFIX_CHARS]
         return _MessageText(text, spans, sum(name is None for *_, name in marked), escaped)
 
     def _find_kept(self, text: str, spans: Sequence[_Span]) -> list[_Span]:
@@ -273,10 +275,11 @@ def _finished(parts: _Parts, spoken: _Parts, read: ParsedPrompt) -> ParsedPrompt
     return replace(read, parts=parts, asks=[None, *behind, *words][-1])
 
 
-def _unescaped(text: str) -> str:
-    """What was printed, if this is how a program prints it; nothing for text that holds no escapes."""
-    plain = _ESCAPED.sub(lambda match: _ESCAPES.get(match[1], match[1]), text)
-    return "" if plain == text else plain
+def _find_escaped(known: ChunkMatcher, text: str, start: int, stop: int) -> Iterator[tuple[int, int, str]]:
+    """Chunks that stand in a part of a text as a program prints them, or JSON escapes them."""
+    plain = Unescaped(text[start:stop], start)
+    for found in known.find(plain.text):
+        yield *plain.place(found.start, found.end), found.chunk
 
 
 def _fresh(template: Template, text: str) -> Segment:

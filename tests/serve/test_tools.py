@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import httpx
 import openai
 import pytest
 from langchain_openai import ChatOpenAI
@@ -14,6 +15,7 @@ from openai_ragcache import Tenants
 from openai_ragcache.tool_calls import ToolReply
 from serve.conftest import PAGES
 from serve.served import MODEL, serve
+from serve.test_learning import FrontEnd
 
 from ragcache import Chunk, Message, RagCache, Sampling
 from ragcache.bundled import corpus_path
@@ -93,6 +95,21 @@ def test_what_a_tool_found_is_reused_in_the_history(client: OpenAI, rag: RagCach
     answer = client.chat.completions.create(model=MODEL, messages=answered(chunk), max_tokens=2)
     found = answer.model_extra["ragcache"]
     assert [(one["id"], one["cache"]) for one in found["chunks"]] == [(chunk.id, "hit")]
+
+
+def test_what_a_tool_found_is_learnt_as_json(rag: RagCache, tmp_path: Path) -> None:
+    texts = [chunk.text for chunk in rag.retrieve("Who leads the project Amber Raven?", top_k=3)]
+    with (
+        RagCache.open(tmp_path / "own", model=rag.reader, second_sight_bytes=1 << 26) as own,
+        serve(Tenants.of_one(own)) as url,
+        httpx.Client(base_url=url, timeout=60) as plain,
+    ):
+        client, states = FrontEnd(plain), []
+        for order in (texts, texts[::-1], texts[1:]):
+            *history, result, _ = answered(rag.retrieve("Raven", top_k=1)[0])
+            result["content"] = json.dumps([{"content": text} for text in order])
+            states.append(client.ask([*history, result])["hit"])
+    assert states == [0, 0, 2]
 
 
 def test_a_call_and_its_answer_stand_in_the_prompt_as_the_template_has_them(rag: RagCache) -> None:
