@@ -26,8 +26,8 @@ from openai_ragcache import Tenants
 from ragcache_bench import report
 from ragcache_bench.commands.options import use_threads, write
 from ragcache_bench.metrics import agrees, bootstrap, bootstrap_ratio, exact_match
-from ragcache_bench.serving import serve, wait_until_idle
 from ragcache_bench.tasks import Example, Trace
+from studied_server import serve, wait_until_idle
 
 from ragcache import Message, RagCache, Reader
 from ragcache.prompt import BEFORE_CHUNKS, BEFORE_QUESTION, SYSTEM

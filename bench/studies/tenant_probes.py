@@ -26,7 +26,7 @@ from openai_ragcache import Tenants
 from openai_ragcache.tenants import Tenant
 from ragcache_bench import report
 from ragcache_bench.commands.options import use_threads, write
-from ragcache_bench.serving import serve
+from studied_server import serve
 
 from ragcache import RagCache
 from ragcache.bundled import corpus_path

@@ -1,22 +1,19 @@
 """Studies through the server: what its clients count, what an exact prefix cache has, and what is made of it."""
 
 import json
-import runpy
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 import torch
 from ragcache_bench.tasks import Trace
+from studied import load_study
 
 from ragcache.model.loading import load_reader
 from ragcache.model.reader import Reader
 
-STUDIES = Path(__file__).parents[2] / "bench" / "studies"
-LOAD: dict[str, Any] = runpy.run_path(str(STUDIES / "serving_load.py"))
-LEARNT: dict[str, Any] = runpy.run_path(str(STUDIES / "learnt_texts.py"))
+LOAD, LEARNT = load_study("serving_load"), load_study("learnt_texts")
 
 
 @pytest.fixture(scope="module")
