@@ -20,6 +20,18 @@ BEFORE_CHUNKS = "Notes:\n\n"
 BEFORE_QUESTION = "Question: "
 CHUNK_END = "\n\n"  # a chunk carries its own end: what summarises it must not fall into whatever comes next
 _CHUNKS, _QUESTION = "\u2042chunks\u2042", "\u2042question\u2042"
+_CUT = "\u2042/\u2042"  # stands inside markup that is none
+_TOOL, _CALL, _RESULT = "offered_tool", "called_with", "what it gave"
+_PROBE_TOOL: dict[str, Any] = {
+    "type": "function",
+    "function": {"name": _TOOL, "description": "None.", "parameters": {"type": "object", "properties": {}}},
+}
+_PROBE_CALL = {"id": "probe0001", "type": "function", "function": {"name": "tool", "arguments": {"how": _CALL}}}
+_PROBE = (
+    {"role": "user", "content": _QUESTION},
+    {"role": "assistant", "content": "", "tool_calls": [_PROBE_CALL]},
+    {"role": "tool", "content": _RESULT, "name": "tool", "tool_call_id": "probe0001"},
+)
 
 
 @dataclass(frozen=True)
@@ -160,12 +172,16 @@ class Template:
 
     def plain(self, text: str) -> tuple[int, ...]:
         """Token ids of text that must not become markup, whatever it contains."""
-        # Cutting inside each markup string keeps the tokenizer from seeing it whole; special tokens are split anyway,
-        # but models also register markup (role names, thinking tags) as ordinary added tokens.
+        pieces = self._pieces(text)
+        return tuple(token for piece in pieces for token in _ids(self._tokenizer, piece, split_special_tokens=True))
+
+    def _pieces(self, text: str) -> list[str]:
+        """Text, cut inside all that would be markup."""
+        # A cut keeps the tokenizer from seeing a markup string whole; special tokens are split anyway, but models also
+        # register markup (role names, thinking tags) as ordinary added tokens.
         inside = (match.start() + 1 for match in self._guard.finditer(text)) if self._guard else ()
         cuts = [0, *inside, len(text)]
-        pieces = [text[start:end] for start, end in pairwise(cuts) if start < end]
-        return tuple(token for piece in pieces for token in _ids(self._tokenizer, piece, split_special_tokens=True))
+        return [text[start:end] for start, end in pairwise(cuts) if start < end]
 
     @property
     def beginning(self) -> Segment:
@@ -174,24 +190,62 @@ class Template:
 
     def markup(self, text: str) -> Segment:
         """What a chat template wrote, where special tokens are meant as such."""
-        return Segment(tuple(_ids(self._marking, text)), text)
+        pieces = text.split(_CUT)
+        return Segment(tuple(token for piece in pieces for token in _ids(self._marking, piece)), "".join(pieces))
 
-    def conversation(self, messages: Sequence[Mapping[str, str]]) -> str:
-        """Messages as the chat template writes them, open for the model's answer.
+    def conversation(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> str:
+        """Messages as the chat template writes them, open for the model's answer; hand it on to `markup`.
 
-        Where it has no place for a system message, that stands in the one behind it.
+        Where it has no place for a system message, that stands in the one behind it. What `tools`, and messages beside
+        `role` and `content`, hold is text: none of it becomes markup.
 
         Parameters
         ----------
         messages : sequence of mapping
-            With `role` and `content`, no content part of another; the first may be the system's.
+            With `role` and `content`, no content part of another; the first may be the system's. Beside those they may
+            have what templates know: `tool_calls`, and of the role `tool` a `name` and a `tool_call_id`.
+        tools : sequence of mapping
+            Functions that the model may call, as JSON schemas.
 
         Raises
         ------
         UnsupportedModel
-            If the template refuses them.
+            If the template refuses them, or has no place for tools and there are some.
         """
-        return _conversation(self._marking, messages)
+        if tools or any(message["role"] == "tool" or "tool_calls" in message for message in messages):
+            self.check_tools()
+        said = [{**self._guarded(message), "content": message["content"]} for message in messages]
+        return _conversation(self._marking, said, self._guarded(tools))
+
+    def check_tools(self) -> None:
+        """Refuse tools if the chat template has no place for them, for their calls, or for what they give.
+
+        Raises
+        ------
+        UnsupportedModel
+            The message says what to do.
+        """
+        if not self._takes_tools:
+            raise UnsupportedModel(
+                "the model's chat template has no place for tools; leave tools and their results out, or take a model "
+                "that was taught to call some"
+            )
+
+    @cached_property
+    def _takes_tools(self) -> bool:
+        try:
+            text = _conversation(self._marking, _PROBE, [_PROBE_TOOL])
+        except UnsupportedModel:
+            return False
+        return all(part in text for part in (_TOOL, _CALL, _RESULT))
+
+    def _guarded(self, value: Any) -> Any:
+        """Any JSON value with a cut inside all that would be markup; but for plain names, which templates look at."""
+        if isinstance(value, str):
+            return value if value.isidentifier() else _CUT.join(self._pieces(value))
+        if isinstance(value, Mapping):
+            return {self._guarded(key): self._guarded(one) for key, one in value.items()}
+        return [self._guarded(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _ids(tokenizer: Any, text: str, **options: bool) -> list[int]:
@@ -219,7 +273,9 @@ def _rendered(tokenizer: Any, system: str) -> tuple[str, str, str]:
     return before, rest[0], rest[1]
 
 
-def _conversation(tokenizer: Any, messages: Sequence[Mapping[str, str]]) -> str:
+def _conversation(
+    tokenizer: Any, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()
+) -> str:
     """Messages through the chat template; where it has no system turn, the system's words stand before the user's."""
     from jinja2.exceptions import TemplateError
 
@@ -227,30 +283,29 @@ def _conversation(tokenizer: Any, messages: Sequence[Mapping[str, str]]) -> str:
         return _leading_bos(tokenizer) + _unadorned(messages)
     text, refused = "", None
     try:
-        text = _render(tokenizer, messages)
-    except TemplateError as error:
+        text = _render(tokenizer, messages, tools)
+    except (TemplateError, TypeError, ValueError, LookupError) as error:  # a template is a program of anybody's
         refused = error
     first, *rest = messages
-    lost = any(text.count(message["content"].strip()) != 1 for message in messages)
+    lost = any(text.count(message["content"].strip()) != 1 for message in messages if message["content"])
     if lost and first["role"] == "system" and rest:
         merged = {**rest[0], "content": f"{first['content']}\n\n{rest[0]['content']}"}
-        return _conversation(tokenizer, [merged, *rest[1:]])
+        return _conversation(tokenizer, [merged, *rest[1:]], tools)
     if refused is not None:
         raise UnsupportedModel(f"the model's chat template refuses these messages: {refused}") from refused
     return text
 
 
-def _unadorned(messages: Sequence[Mapping[str, str]]) -> str:
+def _unadorned(messages: Sequence[Mapping[str, Any]]) -> str:
     """A conversation with a model that was never taught one."""
     texts = [("\nAnswer: " if m["role"] == "assistant" else "\n\n") + m["content"] for m in messages]
     return "".join(texts).removeprefix("\n\n") + "\nAnswer:"
 
 
-def _render(tokenizer: Any, messages: Sequence[Mapping[str, str]]) -> str:
-    rendered = tokenizer.apply_chat_template(
-        [dict(message) for message in messages], tokenize=False, add_generation_prompt=True, enable_thinking=False
-    )
-    return str(rendered)
+def _render(tokenizer: Any, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> str:
+    how: dict[str, Any] = {"tokenize": False, "add_generation_prompt": True, "enable_thinking": False}
+    offered = {"tools": [dict(tool) for tool in tools]} if tools else {}  # some tokenizers have a template of its own
+    return str(tokenizer.apply_chat_template([dict(message) for message in messages], **how, **offered))
 
 
 def _leading_bos(tokenizer: Any) -> str:

@@ -12,10 +12,8 @@ by a tenant that has those very pages show that the test would see a hit.
 import random
 import secrets
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,12 +22,11 @@ import httpx
 import numpy as np
 import torch
 import typer
-import uvicorn
-from openai_ragcache import ServerSettings, Tenants
-from openai_ragcache.running import configure
+from openai_ragcache import Tenants
 from openai_ragcache.tenants import Tenant
 from ragcache_bench import report
 from ragcache_bench.commands.options import use_threads, write
+from studied_server import serve
 
 from ragcache import RagCache
 from ragcache.bundled import corpus_path
@@ -48,21 +45,6 @@ class Probe:
     said: str
     hits: int
     seconds: float
-
-
-@contextmanager
-def serve(tenants: Tenants) -> Iterator[str]:
-    """Serve tenants on a loopback port as long as the block runs; gives the URL."""
-    server = uvicorn.Server(configure(tenants, ServerSettings(port=0)))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.005)
-    try:
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/v1"
-    finally:
-        server.should_exit = True
-        thread.join()
 
 
 def split_pages(count: int, seed: int) -> tuple[list[Path], list[Path]]:

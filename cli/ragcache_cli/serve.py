@@ -33,8 +33,8 @@ _MIB = 1 << 20
 #: Parameters that only one of the engines has.
 _ONLY = {
     "ragcache": (
-        "keys queue max_prompt_tokens max_tokens max_body max_upload verify least_agreement fall_back learn retrieve "
-        "rerank adapter embedder device"
+        "keys queue max_prompt_tokens max_tokens max_body max_upload verify least_agreement fall_back learn "
+        "ingest_embedded retrieve rerank adapter embedder device"
     ).split(),
     "vllm": ["tensor_parallel", "memory", "dry_run"],
 }
@@ -86,6 +86,14 @@ def serve(
             min=0,
             metavar="MIB",
             help="Memory, for each tenant, for KV of texts that are no document's and come a second time elsewhere.",
+        ),
+    ] = 0,
+    ingest_embedded: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            metavar="MIB",
+            help="Most KV, for each tenant, of chunks that come to /v1/embeddings, made while the engine is idle.",
         ),
     ] = 0,
     retrieve: Retrieve = None,
@@ -144,6 +152,7 @@ def serve(
         verify=verify,
         least_agreement=least_agreement,
         fall_back=fall_back,
+        ingest_embedded_bytes=ingest_embedded * _MIB,
     )
     key = os.environ.get(KEY, "")
     settings.check_exposure(has_keys=bool(keys or key))

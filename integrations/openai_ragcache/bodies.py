@@ -1,5 +1,6 @@
 """What a request may say; what this engine has nothing for is refused by name, unless it asks for nothing."""
 
+import json
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -10,6 +11,7 @@ from ragcache.model.decode import Sampling
 
 _ROLES = {"developer": "system", "system": "system", "user": "user", "assistant": "assistant"}
 _INTEGERS = 2**63
+_DEEPEST = 32  # levels of a JSON value
 
 
 def _refuse(kind: Literal["unsupported_parameter", "unsupported_content"], said: str, param: str) -> Exception:
@@ -39,17 +41,59 @@ def _encodable(text: str) -> str:
     return text
 
 
-def _known_role(role: Any) -> str:
-    if not isinstance(role, str) or role not in _ROLES:
-        known = ", ".join(_ROLES)
+def _known_role(role: Any, roles: Mapping[str, str] = _ROLES) -> str:
+    if not isinstance(role, str) or role not in roles:
+        known = ", ".join(roles)
         raise _refuse("unsupported_content", f"the role {str(role)[:40]!a} is not one of {known}", "messages")
-    return _ROLES[role]
+    return roles[role]
+
+
+def _known_chat_role(role: Any) -> str:
+    return _known_role(role, {**_ROLES, "tool": "tool"})
+
+
+def _plain_json(value: Any) -> Any:
+    """A JSON value as it is, unless a template could not write it."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        inner = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)]
+        level = [one for some in inner for one in some]
+    if level:
+        said = "it has more than {most} levels; give it fewer"
+        raise PydanticCustomError("too_deep", said, {"most": _DEEPEST})
+    _encodable(json.dumps(value, ensure_ascii=False))
+    return value
+
+
+def _arguments(text: Any) -> Any:
+    """A call's arguments, of which a client sends the JSON."""
+    try:
+        found = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise PydanticCustomError("no_arguments", "it is no JSON object in a string")
+    return found
+
+
+def _known_choice(choice: Any) -> Any:
+    if choice not in (None, "auto", "none"):
+        said = "the parameter 'tool_choice' is not supported, other than as 'auto' or 'none'"
+        raise _refuse("unsupported_parameter", said, "tool_choice")
+    return choice
+
+
+def _none_if_false(value: Any) -> Any:
+    return None if value is False else value
 
 
 Word = Annotated[str, AfterValidator(_encodable)]
 #: What somebody says, whole or in parts.
 Text = Annotated[str, BeforeValidator(_as_text), AfterValidator(_encodable)]
 Role = Annotated[str, BeforeValidator(_known_role)]
+ChatRole = Annotated[str, BeforeValidator(_known_chat_role)]
+Values = Annotated[dict[str, Any], AfterValidator(_plain_json)]
+ToolName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 Temperature = Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)]
 Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=50)]
@@ -140,7 +184,7 @@ class Generating(Body):
 
     @property
     def wanted_logprobs(self) -> int | None:
-        """How many tokens' log probabilities are wanted; no endpoint but the chat's has them."""
+        """How many tokens are named in each place beside the answer's own; None where no probabilities are wanted."""
         return None
 
     @property
@@ -154,14 +198,70 @@ class Generating(Body):
         return self.stream_options is not None and self.stream_options.include_usage
 
 
+class CalledFunction(Body):
+    """What an assistant called, and with which arguments."""
+
+    name: ToolName
+    arguments: Annotated[Values, BeforeValidator(_arguments)]
+
+
+class CalledTool(Body):
+    """A call in a conversation's history."""
+
+    ignored = frozenset({"index"})
+
+    id: Word = ""
+    type: Literal["function"] = "function"
+    function: CalledFunction
+
+
 class ChatMessage(Body):
     """One message of a conversation."""
 
-    unsupported = {"tool_calls": ([],), "function_call": (), "audio": (), "tool_call_id": ()}
-    ignored = frozenset({"name", "refusal", "annotations", "reasoning", "reasoning_content"})
+    unsupported = {"function_call": (), "audio": ()}
+    ignored = frozenset({"refusal", "annotations", "reasoning", "reasoning_content"})
 
-    role: Role
+    role: ChatRole
     content: Text = ""
+    name: Word | None = None
+    tool_calls: Annotated[list[CalledTool], Field(max_length=128)] | None = None
+    tool_call_id: Word | None = None
+
+    @model_validator(mode="after")
+    def call_and_answer_in_turn(self) -> Self:
+        """Refuse calls that are no assistant's, and what answers a call and is no tool's."""
+        if self.tool_calls and self.role != "assistant":
+            raise _refuse("unsupported_content", f"a message of the role {self.role} has tool_calls", "messages")
+        if (self.tool_call_id is not None) != (self.role == "tool"):
+            said = f"a message of the role {self.role} must have {'a' if self.role == 'tool' else 'no'} tool_call_id"
+            raise _refuse("unsupported_content", said, "messages")
+        return self
+
+    @property
+    def more(self) -> dict[str, Any]:
+        """What the chat template is told of a call, or of its answer."""
+        if self.tool_calls:
+            return {"tool_calls": [call.model_dump() for call in self.tool_calls]}
+        if self.role != "tool":
+            return {}
+        return {"tool_call_id": self.tool_call_id, **({"name": self.name} if self.name else {})}
+
+
+class Function(Body):
+    """What a model may call."""
+
+    unsupported = {"strict": (False,)}
+
+    name: ToolName
+    description: Word = ""
+    parameters: Values = Field(default_factory=lambda: {"type": "object", "properties": {}})
+
+
+class Tool(Body):
+    """A tool that a model may call; what is called is the client's affair."""
+
+    type: Literal["function"]
+    function: Function
 
 
 class Document(BaseModel):
@@ -179,8 +279,6 @@ class ChatBody(Generating):
 
     unsupported = {
         "n": (1,),
-        "tools": ([],),
-        "tool_choice": ("none", "auto"),
         "functions": ([],),
         "function_call": ("none",),
         "response_format": ({"type": "text"},),
@@ -197,10 +295,12 @@ class ChatBody(Generating):
     }
     ignored = frozenset(
         {"user", "metadata", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"}
-        | {"parallel_tool_calls"}
     )
 
     messages: Annotated[list[ChatMessage], Field(min_length=1)]
+    tools: Annotated[list[Tool], Field(max_length=128)] | None = None
+    tool_choice: Annotated[str | None, BeforeValidator(_known_choice)] = None
+    parallel_tool_calls: bool | None = None
     max_completion_tokens: Annotated[int, Field(ge=1, lt=_INTEGERS)] | None = None
     documents: list[Document] = Field(default_factory=list)
     logprobs: bool | None = None
@@ -214,8 +314,13 @@ class ChatBody(Generating):
         return self
 
     @property
+    def offered(self) -> list[dict[str, Any]]:
+        """The tools that the model is told of: none where it is to call none."""
+        return [] if self.tool_choice == "none" else [tool.model_dump() for tool in self.tools or ()]
+
+    @property
     def wanted_logprobs(self) -> int | None:
-        """How many tokens are named in each place beside the answer's own; None where none are."""
+        """By two parameters."""
         return (self.top_logprobs or 0) if self.logprobs else None
 
     @property
@@ -232,7 +337,6 @@ class CompletionBody(Generating):
         "best_of": (1,),
         "echo": (False,),
         "suffix": ("",),
-        "logprobs": (0, False),
         "logit_bias": ({},),
         "frequency_penalty": (0,),
         "presence_penalty": (0,),
@@ -240,6 +344,12 @@ class CompletionBody(Generating):
     ignored = frozenset({"user"})
 
     prompt: Word | Annotated[list[int], Field(min_length=1)] | Annotated[list[Word], Field(min_length=1, max_length=64)]
+    logprobs: Annotated[Annotated[int, Field(strict=True, ge=0, le=20)] | None, BeforeValidator(_none_if_false)] = None
+
+    @property
+    def wanted_logprobs(self) -> int | None:
+        """By one parameter, in which 0 names no other token."""
+        return self.logprobs
 
 
 class EmbeddingBody(Body):

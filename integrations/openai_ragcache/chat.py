@@ -13,12 +13,15 @@ from openai_ragcache.answering import results_of, stream_events
 from openai_ragcache.api_errors import ApiError
 from openai_ragcache.bodies import ChatBody, Document
 from openai_ragcache.generation import Generated, Generation
+from openai_ragcache.logprobs import TokenLogprob, as_chat_logprobs
 from openai_ragcache.names import new_id
 from openai_ragcache.server import ServerOf, TenantOf
+from openai_ragcache.tool_calls import ToolReply
 from ragcache import Chunk, Engine, Message, RagCache
 from ragcache.engine.chat import merge_messages
 from ragcache.engine.clock import Clock
 from ragcache.engine.request import Request, RequestOptions
+from ragcache.errors import UnsupportedModel
 
 router = APIRouter()
 
@@ -29,14 +32,20 @@ async def complete_chat(body: ChatBody, request: HttpRequest, server: ServerOf, 
     server.check_model(body.model)
     build = chat_builder(tenant.rag, body)
     job = server.queue.submit(Generation(server, tenant, body, build).run)
+    reply = ToolReply([tool["function"]["name"] for tool in body.offered], one=body.parallel_tool_calls is False)
     head = {"id": new_id("chatcmpl"), "created": int(time.time()), "model": body.model}
     if body.stream:
-        return await stream_events(request, job, _events(head, include_usage=body.includes_usage))
+        return await stream_events(request, job, _events(head, reply, include_usage=body.includes_usage))
     done = (await results_of(request, job))[-1]
     assert isinstance(done, Generated)  # a generation's last result
-    message = {"role": "assistant", "content": done.text, "refusal": None}
-    logprobs = _as_logprobs(done.logprobs)
-    choice = {"index": 0, "message": message, "logprobs": logprobs, "finish_reason": done.finish_reason}
+    words = reply.take(done.text)
+    rest, calls = reply.end()
+    message: dict[str, Any] = {"role": "assistant", "content": words + rest, "refusal": None}
+    if calls:
+        called = [{name: call[name] for name in ("id", "type", "function")} for call in calls]
+        message |= {"content": message["content"].strip() or None, "tool_calls": called}
+    reason = "tool_calls" if calls else done.finish_reason
+    choice = {"index": 0, "message": message, "logprobs": as_chat_logprobs(done.logprobs), "finish_reason": reason}
     return JSONResponse(
         {**head, "object": "chat.completion", "choices": [choice], "usage": done.usage, "ragcache": done.about}
     )
@@ -50,12 +59,14 @@ def chat_builder(rag: RagCache, body: ChatBody) -> Callable[[RequestOptions], Re
     Raises
     ------
     ApiError
-        If there are some, and the last message is not the user's.
+        If there are some, and the last message is not the user's; or tools that the chat template has no place for.
     """
-    engine, count = rag.engine, body.ragcache.retrieve
-    turns = merge_messages(Message(one.role, one.content) for one in body.messages if one.content.strip())
+    engine, count, tools = rag.engine, body.ragcache.retrieve, body.offered
+    said = (Message(one.role, one.content, one.more) for one in body.messages if one.content.strip() or one.more)
+    turns = merge_messages(said)
+    _check_tools(rag, "tools" if tools else "messages" if any(turn.more for turn in turns) else "")
     if not body.documents and count is None:
-        return lambda options: engine.requests.from_prompt(turns, options)
+        return lambda options: engine.requests.from_prompt(turns, options, tools=tools)
     if not turns or turns[-1].role != "user":
         raise ApiError("over documents, the last message must be the user's question", param="messages")
     *history, question = turns
@@ -65,9 +76,18 @@ def chat_builder(rag: RagCache, body: ChatBody) -> Callable[[RequestOptions], Re
         with clock.stage("retrieve", waits=False):
             found = [] if count is None else rag.retrieve(question.text, top_k=count)
         chunks = [*_chunks(engine, body.documents), *found]
-        return engine.requests.from_question(question.text, chunks, replace(options, clock=clock), history)
+        return engine.requests.from_question(question.text, chunks, replace(options, clock=clock), history, tools)
 
     return build
+
+
+def _check_tools(rag: RagCache, param: str) -> None:
+    """Refuse what a request says of tools by the parameter's name, where the model was not taught to call any."""
+    try:
+        if param:
+            rag.index.template.check_tools()
+    except UnsupportedModel as error:
+        raise ApiError(str(error), param=param, code="unsupported_parameter") from error
 
 
 def _chunks(engine: Engine, documents: Sequence[Document]) -> list[Chunk]:
@@ -83,29 +103,31 @@ def _chunks(engine: Engine, documents: Sequence[Document]) -> list[Chunk]:
 
 
 def _events(
-    head: dict[str, Any], *, include_usage: bool
+    head: dict[str, Any], reply: ToolReply, *, include_usage: bool
 ) -> Callable[[AsyncIterator[Any]], AsyncIterator[dict[str, Any]]]:
     """A conversation's events: who speaks, the pieces, why it ends with the `ragcache` object, and usage if wanted."""
     base = {**head, "object": "chat.completion.chunk", **({"usage": None} if include_usage else {})}
 
     def event(
-        delta: dict[str, str], reason: str | None = None, logprobs: list[Any] | None = None, **more: Any
+        delta: dict[str, Any], reason: str | None = None, logprobs: list[TokenLogprob] | None = None, **more: Any
     ) -> dict[str, Any]:
-        choice = {"index": 0, "delta": delta, "logprobs": _as_logprobs(logprobs), "finish_reason": reason}
+        choice = {"index": 0, "delta": delta, "logprobs": as_chat_logprobs(logprobs), "finish_reason": reason}
         return {**base, "choices": [choice], **more}
 
     async def events(results: AsyncIterator[Any]) -> AsyncIterator[dict[str, Any]]:
         yield event({"role": "assistant", "content": ""})
         async for result in results:
             if not isinstance(result, Generated):
-                yield event({"content": result.text}, logprobs=result.logprobs)
+                if (words := reply.take(result.text)) or result.logprobs:
+                    yield event({"content": words}, logprobs=result.logprobs)
                 continue
-            yield event({}, result.finish_reason, ragcache=result.about)
+            rest, calls = reply.end()
+            if rest:
+                yield event({"content": rest})
+            if calls:
+                yield event({"tool_calls": calls})
+            yield event({}, "tool_calls" if calls else result.finish_reason, ragcache=result.about)
             if include_usage:
                 yield {**base, "choices": [], "usage": result.usage}
 
     return events
-
-
-def _as_logprobs(logprobs: list[Any] | None) -> dict[str, Any] | None:
-    return None if logprobs is None else {"content": logprobs, "refusal": None}

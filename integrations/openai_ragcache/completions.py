@@ -15,6 +15,7 @@ from openai_ragcache.api_errors import ApiError
 from openai_ragcache.bodies import CompletionBody
 from openai_ragcache.engine_queue import Job
 from openai_ragcache.generation import Generated, Generation, Piece, sum_usage
+from openai_ragcache.logprobs import as_completion_logprobs
 from openai_ragcache.names import new_id
 from openai_ragcache.server import ServerOf, TenantOf
 from ragcache import Reader
@@ -34,7 +35,7 @@ async def complete(body: CompletionBody, request: HttpRequest, server: ServerOf,
     if body.stream:
         return await stream_events(request, job, _events(head, include_usage=body.includes_usage))
     done = [one.result for one in await results_of(request, job) if isinstance(one.result, Generated)]
-    choices = [_choice(number, one.text, one) for number, one in enumerate(done)]
+    choices = [_choice(number, one, one) for number, one in enumerate(done)]
     return JSONResponse({**head, "choices": choices, "usage": sum_usage(done)})
 
 
@@ -77,8 +78,9 @@ def _texts(prompt: str | list[int] | list[str], reader: Reader) -> list[str]:
     return [reader.tokenizer.decode(ids, clean_up_tokenization_spaces=False)]
 
 
-def _choice(number: int, text: str, done: Generated | None) -> dict[str, Any]:
-    choice = {"index": number, "text": text, "logprobs": None, "finish_reason": done and done.finish_reason}
+def _choice(number: int, said: Piece | Generated, done: Generated | None) -> dict[str, Any]:
+    choice = {"index": number, "text": said.text, "logprobs": as_completion_logprobs(said.logprobs)}
+    choice["finish_reason"] = done and done.finish_reason
     return {**choice, "ragcache": done.about} if done else choice
 
 
@@ -93,9 +95,9 @@ def _events(
         async for one in results:
             if isinstance(one.result, Generated):
                 done.append(one.result)
-                yield {**base, "choices": [_choice(one.number, "", one.result)]}
+                yield {**base, "choices": [_choice(one.number, Piece(""), one.result)]}
             else:
-                yield {**base, "choices": [_choice(one.number, one.result.text, None)]}
+                yield {**base, "choices": [_choice(one.number, one.result, None)]}
         if include_usage:
             yield {**base, "choices": [], "usage": sum_usage(done)}
 

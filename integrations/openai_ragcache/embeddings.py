@@ -24,12 +24,14 @@ _BATCH = 64  # texts between two looks at whether anybody waits
 
 @router.post("/v1/embeddings")
 async def embed(body: EmbeddingBody, request: Request, server: ServerOf, tenant: TenantOf) -> Response:
-    """Embed texts; each has a vector of length 1."""
+    """Embed texts; each has a vector of length 1. Chunks among them are prefilled later, where the server does so."""
     embedder = tenant.rag.embedder
     if body.model != embedder.name:
         raise not_found("embedding model", body.model, param="model", code="model_not_found")
     texts = [body.input] if isinstance(body.input, str) else body.input
     job = server.queue.submit(partial(_vectors, embedder, texts))
+    if server.settings.ingest_embedded_bytes:
+        server.embedded(tenant).take(texts)
     batches = await results_of(request, job)
     shown: Callable[[Any], Any] = _as_base64 if body.encoding_format == "base64" else lambda vector: vector.tolist()
     vectors = (vector for batch in batches for vector in batch.vectors)

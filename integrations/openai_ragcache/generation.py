@@ -11,7 +11,7 @@ from openai_ragcache.agreement import describe_verification
 from openai_ragcache.api_errors import ApiError, hide_folders
 from openai_ragcache.bodies import Generating
 from openai_ragcache.engine_queue import Job
-from openai_ragcache.logprobs import Logprobs
+from openai_ragcache.logprobs import Logprobs, TokenLogprob
 from openai_ragcache.names import file_name
 from openai_ragcache.server import Server
 from openai_ragcache.tenants import Tenant
@@ -29,7 +29,7 @@ class Piece:
     """A part of an answer; with what its tokens were likely to be, where that is wanted."""
 
     text: str
-    logprobs: list[dict[str, Any]] | None = None
+    logprobs: list[TokenLogprob] | None = None
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Generated:
     completion_tokens: int
     sources: tuple[Source, ...]
     about: dict[str, Any]
-    logprobs: list[dict[str, Any]] | None = None
+    logprobs: list[TokenLogprob] | None = None
 
     @property
     def usage(self) -> dict[str, int]:
@@ -106,7 +106,7 @@ class Generation:
             answered = self.server.verifier.choose(self.tenant, request)
         with self.rag.reader.checked(job.check):
             stream = self.rag.engine.start(answered)
-            said: list[dict[str, Any]] = []
+            said: list[TokenLogprob] = []
             for piece in self._pieces(stream):
                 said += piece.logprobs or []
                 yield piece

@@ -30,7 +30,7 @@ _TAGS = "|".join(
 #: Where a wrapper begins or ends: a tag, AnythingLLM's labels, a number in a list, a rule, a fence, a JSON string.
 _BORDER = re.compile(
     rf"</?(?:{_TAGS})\b[^<>]*>|\[(?:END )?CONTEXT \d+\]:?|^\[\d+\][ \t]|^(?:-{{3,}}|={{3,}}|```\w*)[ \t]*$"
-    r"""|\{?"\w+":\s*"|(?<!\\)"\s*[,}]""",
+    r"""|\{?"\w+":\s*"|\[\s*"|(?<!\\)"\s*,\s*"(?!\w+":)|(?<!\\)"\s*[],}]""",
     re.MULTILINE,
 )
 _BLANK = re.compile(r"\n[ \t]*\n\s*")
@@ -64,11 +64,14 @@ class Learner:
         self._pending: set[str] = set()
 
     def notice(self, request: Request) -> None:
-        """Look at what a prompt has beside the index's chunks, and have made what comes again."""
+        """Look at what a prompt has beside the index's chunks, and have made what comes again.
+
+        A chunk of the index that stands there in JSON need not come again: its text is known to be one that does.
+        """
         encoder = request.method.encode
         if not self._index.second_sight.limit or encoder is None or not isinstance(request.frame, ParsedPrompt):
             return
-        for text in self._find_repeated(request.frame):
+        for text in [*request.frame.escaped, *self._find_repeated(request.frame)]:
             name = text_id(text)
             if name in self._pending or self._index.second_sight.has(name):
                 continue

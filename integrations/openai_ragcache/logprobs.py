@@ -1,10 +1,35 @@
-"""Log probabilities of an answer's tokens, as OpenAI's chat endpoint gives them: before temperature and top_p."""
+"""Log probabilities of an answer's tokens, as OpenAI's two endpoints give them: before temperature and top_p."""
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
+
+_Named = tuple[str, float]  # a token's text, and its log probability
+
+
+@dataclass(frozen=True)
+class TokenLogprob:
+    """A token of an answer.
+
+    Attributes
+    ----------
+    token : str
+        Its text.
+    logprob : float
+        Its log probability.
+    start : int
+        Where it begins in the answer's text, in characters; a part of a character begins where that does.
+    likeliest : sequence of (str, float)
+        The likeliest tokens in its place, best first.
+    """
+
+    token: str
+    logprob: float
+    start: int
+    likeliest: Sequence[_Named] = ()
 
 
 class Logprobs:
@@ -28,17 +53,61 @@ class Logprobs:
         """Take in a token's logits, (vocabulary,)."""
         self._rows.append(logits.float().log_softmax(-1).cpu())
 
-    def take(self, token_ids: Sequence[int]) -> list[dict[str, Any]]:
+    def take(self, token_ids: Sequence[int]) -> list[TokenLogprob]:
         """What there is to tell of those tokens of an answer that were chosen since it was last asked."""
-        new = token_ids[self._told :]
-        self._told = len(token_ids)
-        return [self._describe(token, self._rows.popleft()) for token in new]
+        first, self._told = self._told, len(token_ids)
+        text = self._decode(token_ids)
+        lead = len(text) - len(text.lstrip())  # white space in front, which answers are sent without
+        return [
+            self._describe(token, self._rows.popleft(), max(0, self._length(token_ids[:place]) - lead))
+            for place, token in enumerate(token_ids[first:], start=first)
+        ]
 
-    def _describe(self, token: int, row: Tensor) -> dict[str, Any]:
+    def _describe(self, token: int, row: Tensor, start: int) -> TokenLogprob:
         likeliest = row.topk(self._others).indices.tolist() if self._others else []
-        return {**self._name(token, row), "top_logprobs": [self._name(other, row) for other in likeliest]}
+        return TokenLogprob(*self._name(token, row), start, [self._name(other, row) for other in likeliest])
 
-    def _name(self, token: int, row: Tensor) -> dict[str, Any]:
-        text = self._tokenizer.decode([token])
-        data = None if "\ufffd" in text else list(text.encode("utf-8"))  # a part of a character has no text of its own
-        return {"token": text, "logprob": float(row[token]), "bytes": data}
+    def _name(self, token: int, row: Tensor) -> _Named:
+        return self._tokenizer.decode([token]), float(row[token])
+
+    def _decode(self, token_ids: Sequence[int]) -> str:
+        return str(self._tokenizer.decode(list(token_ids), skip_special_tokens=True))
+
+    def _length(self, token_ids: Sequence[int]) -> int:
+        """How many whole characters some tokens are."""
+        return len(self._decode(token_ids).rstrip("\ufffd"))
+
+
+def as_chat_logprobs(tokens: Sequence[TokenLogprob] | None) -> dict[str, Any] | None:
+    """Tokens in the shape of `/v1/chat/completions`."""
+    if tokens is None:
+        return None
+    content = [
+        {**_named(one.token, one.logprob), "top_logprobs": [_named(*other) for other in one.likeliest]}
+        for one in tokens
+    ]
+    return {"content": content, "refusal": None}
+
+
+def as_completion_logprobs(tokens: Sequence[TokenLogprob] | None) -> dict[str, Any] | None:
+    """Tokens in the shape of `/v1/completions`; the one that was chosen is always among the likeliest."""
+    if tokens is None:
+        return None
+    return {
+        "tokens": [one.token for one in tokens],
+        "token_logprobs": [one.logprob for one in tokens],
+        "top_logprobs": [_likeliest(one) for one in tokens],
+        "text_offset": [one.start for one in tokens],
+    }
+
+
+def _likeliest(one: TokenLogprob) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for token, logprob in (*one.likeliest, (one.token, one.logprob)):
+        found.setdefault(token, logprob)  # tokens that are parts of characters share a text; the likelier one has it
+    return found
+
+
+def _named(token: str, logprob: float) -> dict[str, Any]:
+    data = None if "\ufffd" in token else list(token.encode("utf-8"))  # a part of a character has no text of its own
+    return {"token": token, "logprob": logprob, "bytes": data}

@@ -9,6 +9,7 @@ from fastapi import Depends, Request
 
 from openai_ragcache.agreement import Verifier
 from openai_ragcache.api_errors import ApiError
+from openai_ragcache.embedded import EmbeddedTexts
 from openai_ragcache.engine_queue import EngineQueue
 from openai_ragcache.history import History
 from openai_ragcache.learning import Learner
@@ -44,11 +45,18 @@ class Server:
     verifier: Verifier
     began: int = field(default_factory=lambda: int(time.time()))
     _learners: dict[Tenant, Learner] = field(default_factory=dict)
+    _embedded: dict[Tenant, EmbeddedTexts] = field(default_factory=dict)
     _histories: dict[Tenant, History] = field(default_factory=dict)
 
     def learner(self, tenant: Tenant) -> Learner:
         """What notices the texts that come again in a tenant's prompts."""
         return self._learners.setdefault(tenant, Learner(tenant.rag.index, self.queue))
+
+    def embedded(self, tenant: Tenant) -> EmbeddedTexts:
+        """What takes in the texts that a tenant has embedded."""
+        if tenant not in self._embedded:
+            self._embedded[tenant] = EmbeddedTexts(tenant.rag, self.queue, self.settings.ingest_embedded_bytes)
+        return self._embedded[tenant]
 
     def history(self, tenant: Tenant) -> History:
         """What a tenant's answers were made from."""

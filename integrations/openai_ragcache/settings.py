@@ -38,6 +38,8 @@ class ServerSettings:
         Share of those that full prefill should confirm, in [0, 1]; below it answers say so.
     fall_back : bool
         Whether full prefill answers below it, until reuse agrees with it again.
+    ingest_embedded_bytes : int
+        Most KV, for each tenant, of texts that were sent to be embedded, and are prefilled in idle time; none with 0.
     """
 
     host: str = "127.0.0.1"
@@ -53,6 +55,7 @@ class ServerSettings:
     verify: float = 0.0
     least_agreement: float = 0.9
     fall_back: bool = False
+    ingest_embedded_bytes: int = 0
 
     def __post_init__(self) -> None:
         for name in ("queue", "max_body_bytes", "max_upload_bytes", "max_prompt_tokens", "max_tokens"):
@@ -63,6 +66,8 @@ class ServerSettings:
             value = getattr(self, name)
             if not 0 <= value <= 1:
                 raise InvalidArgument(f"{name} is {value}; give a share from 0 to 1")
+        if self.ingest_embedded_bytes < 0:
+            raise InvalidArgument(f"ingest_embedded_bytes is {self.ingest_embedded_bytes}; give 0 or more bytes")
         if self.fall_back and not self.verify:
             raise InvalidArgument("nothing is verified, so nothing tells when to fall back; give --verify 0.02, say")
         if not 0 <= self.port < 65536:

@@ -1,7 +1,8 @@
 """Messages of a conversation, and a question over chunks as one."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from ragcache.index.chunks import Chunk
 from ragcache.prompt import BEFORE_CHUNKS, BEFORE_QUESTION, CHUNK_END, SYSTEM
@@ -14,13 +15,16 @@ class Message:
     Attributes
     ----------
     role : str
-        Who speaks: "system", "user" or "assistant", as the model's chat template calls them.
+        Who speaks: "system", "user", "assistant" or "tool", as the model's chat template calls them.
     content : str or tuple of (str or Chunk)
         What is said: text, or text and chunks that the caller knows to be chunks, one after the other.
+    more : mapping
+        What else a chat template reads: an assistant's `tool_calls`; a tool's `tool_call_id` and `name`.
     """
 
     role: str
     content: str | tuple[str | Chunk, ...]
+    more: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def text(self) -> str:
@@ -41,10 +45,14 @@ def build_chat(
 
 
 def merge_messages(messages: Iterable[Message]) -> list[Message]:
-    """The same, with neighbours of one role as one message: many chat templates take no two in a row."""
+    """The same, with neighbours of one role as one message: many chat templates take no two in a row.
+
+    Results of tools stay apart, and so does what calls them.
+    """
     turns: list[Message] = []
     for message in messages:
-        if turns and turns[-1].role == message.role:
+        alone = message.role == "tool" or message.more or (turns and turns[-1].more)
+        if turns and turns[-1].role == message.role and not alone:
             said = (*contents(turns.pop()), "\n\n", *contents(message))
             message = Message(message.role, said)
         turns.append(message)

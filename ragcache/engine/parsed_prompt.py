@@ -59,8 +59,9 @@ class ParsedPrompt:
         What the last message says beside its chunks.
     unknown : int
         Marked blocks that are no chunk of the index; they are fresh text.
-    escaped : int
-        Chunks that stand there as a program prints a list of texts, which is other text.
+    escaped : sequence of str
+        Chunks that stand there as JSON has them, or a program prints a list of texts: other text, in which form no KV
+        of them is kept.
     missed : str
         Why none was found, where none was.
     """
@@ -69,7 +70,7 @@ class ParsedPrompt:
     asks: Segment | None
     question: str
     unknown: int = 0
-    escaped: int = 0
+    escaped: Sequence[str] = ()
     missed: str = ""
 
     @property
@@ -82,10 +83,16 @@ class ParsedPrompt:
         )
         unknown = f"{self.unknown} marked as chunks are not in the index, and prefilled"
         escaped = (
-            f"{self.escaped} chunks stand in the prompt escaped, as a printed list has them, and are prefilled; join "
-            "their texts with blank lines instead (llama-index: any response_mode but simple_summarize)"
+            f"{len(self.escaped)} chunks stand in the prompt escaped, as JSON or a printed list has them, and are "
+            "prefilled; join their texts with blank lines instead (llama-index: any response_mode but "
+            "simple_summarize), or have `ragcache serve --learn` keep them in that form, too"
         )
-        counted = ((self.unknown, unknown), (self.escaped, escaped), (len(cut), begun), (len(self.missed), self.missed))
+        counted = (
+            (self.unknown, unknown),
+            (len(self.escaped), escaped),
+            (len(cut), begun),
+            (len(self.missed), self.missed),
+        )
         return tuple(note for count, note in counted if count)
 
     @property

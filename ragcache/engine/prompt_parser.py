@@ -2,13 +2,15 @@
 
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ragcache.checks import check_question
 from ragcache.engine.chat import Message, contents
 from ragcache.engine.chunk_matcher import PREFIX_CHARS, ChunkMatcher, PartialMatch
 from ragcache.engine.closest import Closest, explained
+from ragcache.engine.escapes import Unescaped
 from ragcache.engine.parsed_prompt import ChunkPlace, ParsedPrompt
 from ragcache.errors import UnsupportedModel
 from ragcache.index.chunks import Chunk
@@ -18,7 +20,6 @@ from ragcache.prompt import Frame, Segment, Template
 from ragcache.store import Entries
 
 _MARKED = re.compile(r"<chunk(?:\s[^<>]*)?>(.*?)</chunk>", re.DOTALL)
-_ESCAPED, _ESCAPES = re.compile(r"\\([nrt'\"\\])"), {"n": "\n", "r": "\r", "t": "\t"}
 _SPACE = re.compile(r"\s*")
 _PLACE, _PLACES = "\u2042{}\u2042", re.compile("\u2042(\\d+)\u2042")
 
@@ -36,7 +37,7 @@ class _MessageText:
     text: str
     spans: list[_Span]
     unknown: int = 0
-    escaped: int = 0
+    escaped: Sequence[str] = ()
 
     @property
     def core(self) -> slice:
@@ -88,7 +89,7 @@ class PromptParser:
         self._kept = (-1, ChunkMatcher(()))  # texts of no document, as of an edition
         self._closest = (-1, 0, Closest(()))  # as of an edition, of how many
 
-    def parse(self, prompt: str | Sequence[Message]) -> ParsedPrompt:
+    def parse(self, prompt: str | Sequence[Message], tools: Sequence[Mapping[str, Any]] = ()) -> ParsedPrompt:
         """Find the chunks of a prompt.
 
         What a message says to be a chunk is taken for one; then, of what stands between `<chunk>` and `</chunk>`, what
@@ -98,6 +99,8 @@ class PromptParser:
         ----------
         prompt : str or sequence of Message
             A string is continued as it is, nothing in it is markup; messages go through the model's chat template.
+        tools : sequence of mapping
+            Functions that the model may call, as the chat template takes them; none with a string.
 
         Raises
         ------
@@ -114,8 +117,9 @@ class PromptParser:
             spoken: _Parts = list(said[0].parts(template, slice(0, len(prompt))))
             parts: _Parts = [template.beginning, *spoken]
         else:
-            parts, spoken = _rendered(template, prompt, said)
-        unknown, escaped = sum(words.unknown for words in said), sum(words.escaped for words in said)
+            parts, spoken = _rendered(template, prompt, said, tools)
+        unknown = sum(words.unknown for words in said)
+        escaped = tuple(text for words in said for text in words.escaped)
         found = escaped or any(self._is_known(chunk) for words in said for *_, chunk in words.spans)
         missed = "" if found else self._missed("\n".join(words.text for words in said))
         return _finished(parts, spoken, ParsedPrompt((), None, said[-1].asked, unknown, escaped, missed))
@@ -154,13 +158,14 @@ class PromptParser:
         begun = list[PartialMatch]()
         anywhere = [place for gap in _gaps(spans, len(text)) for place in known.find(text, *gap, begun)]
         spans = _sorted(spans, self._chunks(anywhere))
-        printed = [found for gap in _gaps(spans, len(text)) for found in known.find(_unescaped(text[slice(*gap)]))]
-        # Shorter ones are likelier to be a coincidence.
-        escaped = sum(end - start >= PREFIX_CHARS for start, end, _ in printed)
+        printed = [place for gap in _gaps(spans, len(text)) for place in _find_escaped(known, text, *gap)]
         whole = {chunk for *_, chunk in printed}
         for start, chunks in begun:  # from left to right
             spans = _sorted(spans, self._cut(text, start, [one for one in chunks if one not in whole], spans))
         spans = _sorted(spans, self._find_kept(text, spans))
+        places = [(start, end) for start, end, _ in printed if _apart((start, end), spans)]
+        # Shorter ones are likelier to be a coincidence.
+        escaped = [text[start:end] for start, end in places if end - start >= PREFIX_CHARS]
         return _MessageText(text, spans, sum(name is None for *_, name in marked), escaped)
 
     def _find_kept(self, text: str, spans: Sequence[_Span]) -> list[_Span]:
@@ -231,17 +236,20 @@ class PromptParser:
             return self._kept[1]
 
 
-def _rendered(template: Template, messages: Sequence[Message], said: Sequence[_MessageText]) -> tuple[_Parts, _Parts]:
+def _rendered(
+    template: Template, messages: Sequence[Message], said: Sequence[_MessageText], tools: Sequence[Mapping[str, Any]]
+) -> tuple[_Parts, _Parts]:
     """A conversation's parts as the chat template arranges them, and those of them that somebody says."""
+    silent = [bool(message.more) and not words.text.strip() for message, words in zip(messages, said, strict=True)]
     turns = [
-        {"role": message.role, "content": words.around(_PLACE.format(number))}
-        for number, (message, words) in enumerate(zip(messages, said, strict=True))
+        {**message.more, "role": message.role, "content": "" if quiet else words.around(_PLACE.format(number))}
+        for number, (message, words, quiet) in enumerate(zip(messages, said, silent, strict=True))
     ]
     parts, spoken = _Parts(), _Parts()
-    pieces = _PLACES.split(template.conversation(turns))  # markup, number of a message, markup, ..., markup
-    if sorted(map(int, pieces[1::2])) != list(range(len(said))):
+    pieces = _PLACES.split(template.conversation(turns, tools))  # markup, number of a message, markup, ..., markup
+    if sorted(map(int, pieces[1::2])) != [number for number, quiet in enumerate(silent) if not quiet]:
         raise UnsupportedModel(
-            f"the model's chat template renders {len(pieces) // 2} of {len(said)} messages (roles "
+            f"the model's chat template renders {len(pieces) // 2} of {silent.count(False)} messages (roles "
             f"{', '.join(message.role for message in messages)}), or one of them twice; put what the others say into "
             "the user's messages"
         )
@@ -267,10 +275,11 @@ def _finished(parts: _Parts, spoken: _Parts, read: ParsedPrompt) -> ParsedPrompt
     return replace(read, parts=parts, asks=[None, *behind, *words][-1])
 
 
-def _unescaped(text: str) -> str:
-    """What was printed, if this is how a program prints it; nothing for text that holds no escapes."""
-    plain = _ESCAPED.sub(lambda match: _ESCAPES.get(match[1], match[1]), text)
-    return "" if plain == text else plain
+def _find_escaped(known: ChunkMatcher, text: str, start: int, stop: int) -> Iterator[tuple[int, int, str]]:
+    """Chunks that stand in a part of a text as a program prints them, or JSON escapes them."""
+    plain = Unescaped(text[start:stop], start)
+    for found in known.find(plain.text):
+        yield *plain.place(found.start, found.end), found.chunk
 
 
 def _fresh(template: Template, text: str) -> Segment:

@@ -1,10 +1,10 @@
 """Request: one answer to be made, with all that can be decided about it before the model is run."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
 from ragcache.checks import check_question
 from ragcache.engine.break_even import BreakEven
@@ -139,8 +139,11 @@ class RequestBuilder:
         chunks: Sequence[Chunk | str],
         options: RequestOptions | None = None,
         history: Sequence[Message] = (),
+        tools: Sequence[Mapping[str, Any]] = (),
     ) -> Request:
-        """A question over chunks, in the built-in template; behind earlier turns it goes through the chat template.
+        """A question over chunks, in the built-in template.
+
+        Behind earlier turns, or with tools, it goes through the chat template.
 
         Raises
         ------
@@ -151,17 +154,23 @@ class RequestBuilder:
         options = options or RequestOptions()
         options = replace(options, clock=options.clock or Clock(self._index.reader.device))
         known = self.resolve_chunks(chunks)
-        if not history:
+        if not history and not tools:
             return self._build(question, known, self._index.template, options)
         chat = build_chat(question, known, history, self._index.template.system)
-        return self.from_prompt(chat, options, question=question)
+        return self.from_prompt(chat, options, question=question, tools=tools)
 
     def from_prompt(
-        self, prompt: str | Sequence[Message], options: RequestOptions | None = None, *, question: str = ""
+        self,
+        prompt: str | Sequence[Message],
+        options: RequestOptions | None = None,
+        *,
+        question: str = "",
+        tools: Sequence[Mapping[str, Any]] = (),
     ) -> Request:
         """A prompt that somebody else wrote, with the index's chunks found in it.
 
-        It answers the question named, or else whatever its last words are.
+        It answers the question named, or else whatever its last words are. To a conversation the chat template adds the
+        tools that the model may call.
 
         Raises
         ------
@@ -173,7 +182,7 @@ class RequestBuilder:
             self.check_encoding(options.method or self.method)
         clock = options.clock or Clock(self._index.reader.device)
         with clock.stage("match", waits=False):
-            parsed = self.parser.parse(prompt)
+            parsed = self.parser.parse(prompt, tools)
         return self._build(
             question or parsed.question, parsed.chunks, parsed, replace(options, clock=clock, check=False)
         )

@@ -1,12 +1,15 @@
 """Prompts that are continued, vectors, and counts."""
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import httpx
 import numpy as np
 import openai
 import pytest
+import torch
 from openai import OpenAI
+from openai_ragcache.logprobs import Logprobs
 from serve.served import MODEL, ask
 
 from ragcache import Chunk, RagCache, Sampling
@@ -64,6 +67,57 @@ def test_a_stream_of_several_prompts_says_which_is_which(client: OpenAI, prompt:
     assert events[-1].usage == whole.usage
 
 
+def test_log_probabilities_have_the_older_shape_streamed_or_not(
+    client: OpenAI, rag: RagCache, chunks: list[Chunk]
+) -> None:
+    prompt = "\n\n".join([*(chunk.text for chunk in chunks[2::-1]), "The project is led by"])
+    how = {"model": MODEL, "prompt": [prompt, "Once"], "max_tokens": 6, "logprobs": 3}
+    whole = client.completions.create(**how).choices
+    own = rag.engine.complete(prompt, sampling=Sampling(max_new_tokens=6))
+    first = own.logits.log_softmax(-1)
+    found = whole[0].logprobs
+    assert found is not None
+    assert found.tokens == [rag.reader.tokenizer.decode([id]) for id in own.answer.token_ids]
+    assert found.token_logprobs[0] == pytest.approx(float(first.max()), abs=1e-3)
+    assert list(found.top_logprobs[0].values()) == pytest.approx(first.topk(3).values.tolist(), abs=1e-3)
+    for token, offset in zip(found.tokens, found.text_offset, strict=True):
+        assert whole[0].text[offset:].startswith(token if offset else token.lstrip())
+    streamed: list[list[tuple]] = [[], []]
+    with client.completions.create(**how, stream=True) as stream:
+        for choice in (choice for event in stream for choice in event.choices):
+            if choice.logprobs is not None:
+                streamed[choice.index] += _rows(choice.logprobs)
+    assert streamed == [_rows(choice.logprobs) for choice in whole]
+
+
+def _rows(found: object) -> list[tuple]:
+    return list(zip(found.tokens, found.token_logprobs, found.top_logprobs, found.text_offset, strict=True))
+
+
+def test_no_log_probabilities_of_other_tokens_is_the_chosen_ones_alone(client: OpenAI) -> None:
+    how = {"model": MODEL, "prompt": "Once", "max_tokens": 3}
+    found = client.completions.create(**how, logprobs=0).choices[0].logprobs
+    assert found is not None
+    assert [list(one) for one in found.top_logprobs] == [[token] for token in found.tokens]
+    for nothing in (None, False):
+        assert client.completions.create(**how, logprobs=nothing).choices[0].logprobs is None
+
+
+def test_a_token_begins_where_its_character_does() -> None:
+    class Letters:
+        """Token 0 is white space; 1 and 2 are the halves of a character."""
+
+        texts: ClassVar = {(): "", (0,): " ", (0, 1): " \ufffd", (0, 1, 2): " é", (0, 1, 2, 3): " éa"}
+
+        def decode(self, ids: list[int], **_: object) -> str:
+            return self.texts.get(tuple(ids), "?")
+
+    logprobs = Logprobs(Letters(), 0)
+    for _ in range(4):
+        logprobs.watch(torch.zeros(5))
+    assert [one.start for one in logprobs.take([0, 1, 2, 3])] == [0, 0, 0, 1]
+
+
 @pytest.mark.parametrize(
     ("change", "param"),
     [
@@ -71,7 +125,8 @@ def test_a_stream_of_several_prompts_says_which_is_which(client: OpenAI, prompt:
             ({"echo": True}, "echo"),
             ({"best_of": 2}, "best_of"),
             ({"suffix": "x"}, "suffix"),
-            ({"logprobs": 3}, "logprobs"),
+            ({"logprobs": 21}, "logprobs"),
+            ({"logprobs": True}, "logprobs"),
         ],
         *[({"prompt": [2**40]}, "prompt"), ({"prompt": [-1]}, "prompt"), ({"prompt": []}, "prompt")],
     ],

@@ -1,5 +1,6 @@
 """Texts of no document, in the wrappers of front ends: prefilled at first and second sight, found from the third on."""
 
+import json
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -95,6 +96,48 @@ def test_documents_of_requests_are_learnt_too(empty: RagCache) -> None:
             about = client.ask([{"role": "user", "content": "Who is it?"}], documents=documents)
             states.append(about["hit"] + about["exact"])
     assert states == [0, 0, 2]
+
+
+def test_documents_that_are_json_are_learnt_as_they_are(empty: RagCache) -> None:
+    documents = [{"text": json.dumps({"content": text, "place": "Kelmär"})} for text in TEXTS[:2]]
+    with front_end(empty) as client:
+        found = [client.ask([{"role": "user", "content": "Who is it?"}], documents=documents) for _ in range(3)]
+    assert [about["hit"] + about["exact"] for about in found] == [0, 0, 2]
+
+
+@pytest.mark.parametrize(("ascii_only", "indent"), [(True, None), (False, 2)])
+def test_ingested_chunks_in_json_hit_from_the_second_time_on(
+    empty: RagCache, tmp_path: Path, ascii_only: bool, indent: int | None
+) -> None:
+    for number, text in enumerate(TEXTS):
+        (tmp_path / f"{number}.md").write_text(f'{text}\n\nIt said "so", in Kelmär, at the end of page {number}.')
+    empty.ingest(sorted(tmp_path.glob("*.md")))
+    known = empty.retrieve("Who leads it?", top_k=100)
+    assert all("\n" in chunk.text for chunk in known), "a title line"
+    texts = [chunk.text for chunk in known if "ä" in chunk.text]
+
+    def write(order: Sequence[str]) -> list[dict[str, str]]:
+        rows = [{"id": i, "content": text, "score": 0.5} for i, text in enumerate(order)]
+        return [{"role": "user", "content": json.dumps(rows, ensure_ascii=ascii_only, indent=indent) + "\nWho?"}]
+
+    with front_end(empty) as client:
+        first = client.ask(write(texts[:6]))
+        second = client.ask(write(texts[5::-1]))
+    assert (len(texts) >= 6, first["hit"], first["chunks"]) == (True, 0, [])
+    assert any("6 chunks stand in the prompt escaped" in note for note in first["notes"])
+    escaped = [json.dumps(text, ensure_ascii=ascii_only)[1:-1] for text in texts[:6]]
+    tokens = sum(len(empty.reader.tokenizer(text, add_special_tokens=False)["input_ids"]) for text in escaped)
+    hit = sum(chunk["tokens"] for chunk in second["chunks"] if chunk["cache"] != "miss")
+    assert hit / tokens >= 0.95, second
+    assert not any("escaped" in note for note in second["notes"])
+
+
+def test_a_list_of_json_strings_is_learnt_one_by_one(empty: RagCache) -> None:
+    with front_end(empty) as client:
+        for order in ([0, 1, 2], [2, 0, 1], [1, 2, 0]):
+            content = json.dumps([TEXTS[i] for i in order])
+            about = client.ask([{"role": "user", "content": f"{content}\nWho?"}])
+    assert about["hit"] + about["exact"] == 3
 
 
 def test_no_tenant_learns_of_another_s_texts_and_memory_is_bounded(rag: RagCache, tmp_path: Path) -> None:

@@ -50,7 +50,8 @@ def test_what_it_is_asked_well_is_answered(client: TestClient) -> None:
     ("change", "param", "code"),
     [
         ({"n": 2}, "n", "unsupported_parameter"),
-        ({"tools": [{"type": "function"}]}, "tools", "unsupported_parameter"),
+        ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools", "unsupported_parameter"),
+        ({"tool_choice": "required"}, "tool_choice", "unsupported_parameter"),
         ({"response_format": {"type": "json_object"}}, "response_format", "unsupported_parameter"),
         ({"top_logprobs": 3}, "top_logprobs", "unsupported_parameter"),
         ({"logprobs": True, "top_logprobs": 21}, "top_logprobs", "invalid_value"),

@@ -65,7 +65,20 @@ def test_without_the_extra_it_names_the_command_that_installs_it() -> None:
     assert "pip install 'ragcache-kv[serve]'" in done.stderr
 
 
+def test_memory_for_what_is_learnt_and_embedded_is_given_in_mib(
+    rag: RagCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = []
+    monkeypatch.setattr("openai_ragcache.running.run", lambda *args: given.append(args))
+    options = ["--index", str(tmp_path / "new"), "--model", MODEL, "--learn", "3", "--ingest-embedded", "5"]
+    assert CliRunner().invoke(app, ["serve", *options]).exit_code == 0
+    [(tenants, settings, _)] = given
+    assert settings.ingest_embedded_bytes == 5 << 20
+    assert tenants.all[0].rag.index.second_sight.limit == 3 << 20
+    tenants.close()
+
+
 def test_wrong_limits_are_refused_by_name() -> None:
-    for options in (["--queue", "0"], ["--max-prompt-tokens", "0"], ["--port", "70000"]):
+    for options in (["--queue", "0"], ["--max-prompt-tokens", "0"], ["--port", "70000"], ["--ingest-embedded", "-1"]):
         result = CliRunner().invoke(app, ["serve", *options])
         assert result.exit_code == 2, result.output

@@ -1,13 +1,12 @@
 """A tenant that probes learns nothing of another one's documents; the whole of it is `make bench/tenant-probes`."""
 
-import runpy
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from studied import load_study
 
-STUDY: dict[str, Any] = runpy.run_path(str(Path(__file__).parents[2] / "bench" / "studies" / "tenant_probes.py"))
+STUDY = load_study("tenant_probes")
 
 
 @pytest.mark.parametrize("own", [False, True])

@@ -1,0 +1,33 @@
+"""A server on a loopback port, for what is measured through it."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import uvicorn
+from openai_ragcache import ServerSettings, Tenants
+from openai_ragcache.running import configure
+
+
+@contextmanager
+def serve(tenants: Tenants, **settings: Any) -> Iterator[str]:
+    """Serve tenants on a loopback port as long as the block runs; gives the URL."""
+    server = uvicorn.Server(configure(tenants, ServerSettings(port=0, **settings)))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.005)
+    try:
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/v1"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def wait_until_idle(client: httpx.Client) -> None:
+    """Wait until a server has done what it does while nobody asks; the client's base URL ends with `/v1`."""
+    while "\nragcache_idle_work 0.0" not in client.get("../metrics").text:
+        time.sleep(0.01)
