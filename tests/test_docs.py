@@ -139,6 +139,19 @@ def test_what_codecs_cost_is_what_was_measured() -> None:
     assert f"{slower[0]} and {slower[1]} against {slower[2]}" in page
 
 
+def test_what_codecs_answer_on_the_larger_model_is_what_was_measured() -> None:
+    pooled = json.loads((DOCS / "benchmarks" / "kv-codecs-smollm2.json").read_text())["pooled"]
+    ours = {row["codec"]: row for row in pooled if row["method"] == "auto"}
+    page = " ".join((DOCS / "guides" / "storage.md").read_text(encoding="utf-8").split()).replace("[.", "[0.")
+    assert ours["int8"]["em"] == ours["k8v4"]["em"]
+    said = f"{ours['raw']['n']} questions ([figures](../benchmarks/kv-codecs-smollm2.md)): the default "
+    said += f"{ours['raw']['em']:.3f} from `raw` and {ours['int8']['em']:.3f} from either".replace("0.", ".")
+    assert said in page
+    for codec in ("int8", "k8v4"):
+        delta = ours[codec]["delta"]
+        assert f"[{delta['low']:.3f}, {delta['high']:.3f}] for `{codec}`".replace("0.", ".") in page.replace("0.", ".")
+
+
 def test_what_prompt_lookup_gains_is_what_was_measured() -> None:
     rows = {row["way"]: row for row in json.loads((DOCS / "benchmarks" / "whole-answer.json").read_text())["rows"]}
     page = " ".join((DOCS / "architecture.md").read_text(encoding="utf-8").split())

@@ -49,13 +49,14 @@ def main(
     methods: Annotated[str, typer.Option(help="Rows of `ragcache methods`.")] = "naive,auto",
     codecs: Annotated[str, typer.Option(help="Whose answers are compared with raw KV's.")] = "int8,k8v4",
     model: Annotated[str, typer.Option(help="A model, as `ragcache ingest --model` takes it.")] = "bundled",
+    speed: Annotated[bool, typer.Option(help="Whether sizes and speed are measured, too.")] = True,
     threads: Annotated[int | None, typer.Option(help="CPU threads.")] = None,
     out: Annotated[Path, typer.Option(help="JSON to write; a page goes beside it.")] = Path("kv-codecs.json"),
 ) -> None:
     """Measure sizes and speed, then ask everything once a codec."""
     use_threads(threads)
     reader, names = load_reader(model), ["raw", *split(codecs)]
-    sizes = [row for form in FORMS for row in measure(form)]
+    sizes = [row for form in FORMS for row in measure(form)] if speed else []
     given: dict[str, Any] = {"n": n, "seed": seed, "tokens": _TOKENS, "methods": split(methods)}
     answers: list[dict[str, Any]] = []
     for task in split(tasks):
@@ -213,12 +214,13 @@ def markdown(found: Mapping[str, Any]) -> str:
         for row in found["answers"] if row["codec"] != "raw"
     ]  # fmt: skip
     head = ("codec", "method", "n", "EM", "EM minus raw's [95 %]")
+    speed = table(("model's form", "dtype", "codec", "bytes a token", "times smaller than bf16", "GB/s into place",
+                   "GB/s from file, checked"), sizes)  # fmt: skip
     return "\n\n".join([
         "# Codecs of stored KV",
         f"`{found['meta']['command']}` on {found['meta']['hardware']}, {found['meta']['threads']} threads; GB/s are of "
         "decoded KV and of the processor's time.",
-        table(("model's form", "dtype", "codec", "bytes a token", "times smaller than bf16", "GB/s into place",
-               "GB/s from file, checked"), sizes),
+        *([speed] if sizes else []),
         table((*head, "lost", "won", "error of K", "error of V"), pooled),
         table(("task", *head), by_task),
     ]) + "\n"  # fmt: skip
