@@ -2,9 +2,10 @@
 
     python bench/studies/many_processes.py --minutes 10 --out docs/benchmarks/many-processes.json
 
-Pages say who leads which project. Half of them stay as they are; the others are rewritten all the time, each by one
-process and read by two. An answer is right if it is one that its page has given by then. At the end catalogue, KV files
-and vectors are held against each other, and against what one process makes of the same files.
+Pages say who manages what, in the words that the built-in model reads. Half of them stay as they are; the others are
+rewritten all the time, each by one process and read by two. An answer is right if it is one that its page has given by
+then. At the end catalogue, KV files and vectors are held against each other, and against what one process makes of the
+same files.
 """
 
 import json
@@ -18,26 +19,43 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import torch
 import typer
 from ragcache_bench import report
 from ragcache_bench.commands.options import write
+from ragcache_bench.tasks import KNOWN
 
 from ragcache import RagCache, Sampling
 from ragcache.index.upkeep import collect_garbage
 from ragcache.index.verify import verify
 
 INGESTING, ASKING, PAGES = 4, 2, 10  # processes, processes, pages of a folder
-PROJECTS = """amber basil cedar delta ember fjord grove heron indigo jasper kestrel lotus maple nectar onyx pearl quartz
-raven saffron thistle umber violet willow yarrow zephyr birch coral dune falcon garnet hazel iris juniper koala lagoon
-mango nova olive pine quill reef sage tulip urchin vine walnut""".split()
-FIRST = "Mara Otto Lena Hugo Nora Ivan Rosa Emil Clara Felix Greta Jonas".split()
-LAST = "Voss Lindt Kern Abel Duarte Moss Hale Stein Brandt Pike Rowe Tanner".split()
 _GONE = "gone"  # the folder whose documents are removed again and again
+
+
+class Page(NamedTuple):
+    """A passage, the question that it answers, and the name that is the answer."""
+
+    text: str
+    question: str
+    name: str
+
+
+@cache
+def pages() -> Sequence[Page]:
+    """A page for each manager, of the task `facts`."""
+    found: dict[str, Page] = {}
+    for example in KNOWN["facts"].examples(2000, seed=5):
+        name = example.answers[0]
+        texts = [text for text in example.chunks if name in text]
+        if "manage" in example.question and len(texts) == 1:
+            found.setdefault(name, Page(texts[0], example.question, name))
+    return tuple(found.values())[: (INGESTING + 1) * PAGES]
 
 
 @dataclass(frozen=True)
@@ -55,34 +73,36 @@ class Place:
         """The folder whose pages one of the ingesting processes writes."""
         return self.root / "pages" / str(number % INGESTING)
 
-    def page(self, project: int) -> Path:
-        """The page about a project."""
-        folder = project // PAGES
+    def page(self, number: int) -> Path:
+        """The file of a page."""
+        folder = number // PAGES
         name = _GONE if folder >= INGESTING else str(folder)
-        return self.root / "pages" / name / f"{PROJECTS[project]}.txt"
+        return self.root / "pages" / name / f"{number}.txt"
 
     def log(self, role: str) -> Path:
         """Where a process writes what it has seen."""
         return self.root / f"{role}.json"
 
 
-def write_page(place: Place, project: int, version: int) -> None:
-    """Write a version of a project's page, at once and whole, after it was put on record."""
-    name = leader(project, version)
-    page = place.page(project)
-    page.parent.mkdir(parents=True, exist_ok=True)
+def write_page(place: Place, number: int, version: int) -> None:
+    """Write a version of a page, at once and whole, after it was put on record."""
+    page, name, file = pages()[number], name_in(number, version), place.page(number)
+    file.parent.mkdir(parents=True, exist_ok=True)
     with (place.root / "versions.txt").open("a") as record:
-        record.write(f"{project} {name}\n")
-    title = PROJECTS[project].title()
-    part = page.with_suffix(".part")
-    part.write_text(f"The {title} project is led by {name}. It has an office in the old harbour. It began in spring.")
-    os.replace(part, page)
+        record.write(f"{number} {name}\n")
+    part = file.with_suffix(".part")
+    part.write_text(page.text.replace(page.name, name))
+    os.replace(part, file)
 
 
-def leader(project: int, version: int) -> str:
-    """Who leads a project according to a version of its page."""
-    draw = random.Random(f"{project} {version}")
-    return f"{draw.choice(FIRST)} {draw.choice(LAST)}"
+def name_in(number: int, version: int) -> str:
+    """Who is named in a version of a page: at first its own name, later another page's."""
+    return random.Random(f"{number} {version}").choice(pages()).name if version else pages()[number].name
+
+
+def is_steady(number: int) -> bool:
+    """Whether a page stays as it is."""
+    return number % PAGES < PAGES // 2
 
 
 def work(root: str, role: str, number: int, until: float) -> None:
@@ -101,8 +121,8 @@ def work(root: str, role: str, number: int, until: float) -> None:
 def ingest_once(place: Place, rag: RagCache, number: int, draw: random.Random) -> Counter[str]:
     """Rewrite two of one's own pages; ingest one's own folder, the next one's, and, as the first, the third kind."""
     changing = range(number * PAGES + PAGES // 2, (number + 1) * PAGES)
-    for project in draw.sample(changing, 2):
-        write_page(place, project, draw.randrange(1, 1000))
+    for page in draw.sample(changing, 2):
+        write_page(place, page, draw.randrange(1, 1000))
     folders = [place.folder(number), place.folder(number + 1)]
     found = rag.ingest([*folders, place.root / "pages" / _GONE] if number == 0 else folders)
     return Counter(ingestions=1, documents_added=found.added, documents_changed=found.changed)
@@ -118,12 +138,12 @@ def remove_once(place: Place, rag: RagCache, number: int, draw: random.Random) -
 
 
 def ask_once(place: Place, rag: RagCache, number: int, draw: random.Random) -> Counter[str]:
-    """Ask about a project, and hold the answer against every version of its page so far."""
-    project = draw.randrange(INGESTING * PAGES)
-    kind = "steady" if project % PAGES < PAGES // 2 else "changing"
-    answer = rag.ask(f"Who leads the {PROJECTS[project].title()} project?", sampling=Sampling(max_new_tokens=12))
+    """Ask a page's question, and hold the answer against every version of it so far."""
+    page = draw.randrange(INGESTING * PAGES)
+    kind = "steady" if is_steady(page) else "changing"
+    answer = rag.ask(pages()[page].question, sampling=Sampling(max_new_tokens=12))
     record = (place.root / "versions.txt").read_text().splitlines()
-    names = {name for number, _, name in (line.partition(" ") for line in record) if int(number) == project}
+    names = {name for written, _, name in (line.partition(" ") for line in record) if int(written) == page}
     right = any(name in answer.text for name in names)
     states = Counter(f"chunks_{chunk.cache}" for chunk in answer.report.chunks)
     return Counter({f"{kind}_asked": 1, f"{kind}_right": int(right)}) + states
@@ -171,6 +191,10 @@ def examine(place: Place) -> dict[str, Any]:
         "kv_files_differ": len(names_of(place.index) ^ names_of(alone)),
         "answers_differ": sum(one != other for one, other in zip(answers, expected, strict=True)),
         "answers": len(answers),
+        "steady": sum(map(is_steady, range(INGESTING * PAGES))),
+        "steady_right_of_one_process": sum(
+            pages()[number].name in expected[number] for number in range(INGESTING * PAGES) if is_steady(number)
+        ),
     }
 
 
@@ -180,9 +204,9 @@ def names_of(index: Path) -> set[str]:
 
 
 def ask_every(place: Place, rag: RagCache) -> Sequence[str]:
-    """The answers about every project, those of removed pages too."""
+    """The answers to every question, those of removed pages too."""
     short = Sampling(max_new_tokens=12)
-    return [rag.ask(f"Who leads the {name.title()} project?", sampling=short).text for name in PROJECTS]
+    return [rag.ask(page.question, sampling=short).text for page in pages()]
 
 
 def main(
@@ -193,8 +217,8 @@ def main(
     os.environ["RAGCACHE_CALIBRATE"] = "0"  # or pages as short as these might be prefilled
     with tempfile.TemporaryDirectory() as folder:
         place = Place(Path(folder))
-        for project in range(len(PROJECTS)):
-            write_page(place, project, 0)
+        for number in range(len(pages())):
+            write_page(place, number, 0)
         with RagCache.open(place.index, model="bundled") as rag:
             rag.ingest(place.root / "pages")
         result = run_all(place, minutes) | {"left": examine(place)}
