@@ -152,6 +152,18 @@ def test_what_codecs_answer_on_the_larger_model_is_what_was_measured() -> None:
         assert f"[{delta['low']:.3f}, {delta['high']:.3f}] for `{codec}`".replace("0.", ".") in page.replace("0.", ".")
 
 
+def test_what_many_processes_did_is_what_was_measured() -> None:
+    found = json.loads((DOCS / "benchmarks" / "many-processes.json").read_text())
+    page = " ".join((DOCS / "guides" / "storage.md").read_text(encoding="utf-8").split())
+    ingested, asked, left = found["ingest"], found["ask"], found["left"]
+    assert f"{ingested['documents_added'] + ingested['documents_changed']:,} documents were added or changed" in page
+    assert f"and {found['remove']['removed']} removed" in page
+    right = f"{asked['steady_right']} of {asked['steady_asked']} were right; one process alone answers "
+    assert right + f"{left['steady_right_of_one_process']} of {left['steady']} so" in page
+    assert left["sound_at_the_end"]
+    assert not (found["failed"] or left["verified_at_once"] or left["kv_files_differ"] or left["answers_differ"])
+
+
 def test_what_prompt_lookup_gains_is_what_was_measured() -> None:
     rows = {row["way"]: row for row in json.loads((DOCS / "benchmarks" / "whole-answer.json").read_text())["rows"]}
     page = " ".join((DOCS / "architecture.md").read_text(encoding="utf-8").split())
