@@ -7,6 +7,7 @@ import threading
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["RAGCACHE_MODEL"] = "bundled"  # the default of a machine that has no other
 os.environ["RAGCACHE_CALIBRATE"] = "0"  # or answers would depend on how fast the machine is
+os.environ["OMP_NUM_THREADS"] = "1"  # of the processes that tests start, too: two test processes share two cores
 
 from collections import Counter
 from collections.abc import Callable, Iterator

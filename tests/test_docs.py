@@ -165,6 +165,16 @@ def test_what_many_processes_did_is_what_was_measured() -> None:
     assert (left["kv_files_differ"], left["answers_differ"]) == (0, 0)
 
 
+def test_what_damage_did_is_what_was_measured() -> None:
+    found = json.loads((DOCS / "benchmarks" / "damage.json").read_text())
+    page = " ".join((DOCS / "guides" / "storage.md").read_text(encoding="utf-8").split())
+    assert f"{found['damaged']:,} times, {found['meta']['n']} in each part" in page
+    assert found["harmful"] == 0
+    unnamed = [row for row in found["rows"] if row["verify"] == "not named"]
+    assert {row["answers"] for row in unnamed} == {"the same answers"}
+    assert f"{sum(row['n'] for row in unnamed)} of them it did not name" in page
+
+
 def test_what_prompt_lookup_gains_is_what_was_measured() -> None:
     rows = {row["way"]: row for row in json.loads((DOCS / "benchmarks" / "whole-answer.json").read_text())["rows"]}
     page = " ".join((DOCS / "architecture.md").read_text(encoding="utf-8").split())

@@ -19,12 +19,13 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=Settings.layers, help="with --start, of its layers")
     parser.add_argument("--rate", type=float, default=Settings.rate, help="learning rate")
     parser.add_argument("--blocked", type=float, default=0.0, help="see `Questions`; of the control")
+    parser.add_argument("--dtype", choices=("bfloat16", "float32"), default=Settings.dtype, help="of the arithmetic")
     parser.add_argument("--smoke", action="store_true", help="six seconds, to see that everything runs")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     settings = Settings(
         minutes=0.1 if given.smoke else given.minutes, rate=given.rate, layers=given.layers, blocked=given.blocked,
-        start=given.start, level=given.level,
+        start=given.start, level=given.level, dtype=given.dtype,
     )  # fmt: skip
     Trainer(given.out, settings).run()
 

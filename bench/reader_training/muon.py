@@ -16,12 +16,20 @@ class Muon:
     momentum, weight_decay : float
         As usual; the update is scaled by 0.2 sqrt(max(rows, columns)), which matches AdamW's step size
         (Moonlight, arXiv 2502.16982).
+    dtype : torch.dtype
+        Of the Newton-Schulz steps.
     """
 
-    def __init__(self, parameters: Iterable[Tensor], momentum: float = 0.95, weight_decay: float = 0.01) -> None:
+    def __init__(
+        self,
+        parameters: Iterable[Tensor],
+        momentum: float = 0.95,
+        weight_decay: float = 0.01,
+        dtype: torch.dtype = torch.bfloat16,
+    ) -> None:
         self.parameters = list(parameters)
         self.buffers = [torch.zeros_like(p) for p in self.parameters]
-        self._momentum, self._decay = momentum, weight_decay
+        self._momentum, self._decay, self._dtype = momentum, weight_decay, dtype
         self._groups: dict[tuple[int, ...], list[int]] = {}
         for i, p in enumerate(self.parameters):
             self._groups.setdefault(tuple(sorted(p.shape)), []).append(i)
@@ -32,7 +40,7 @@ class Muon:
         for (rows, columns), members in self._groups.items():
             updates = [self._blend(i) for i in members]
             wide = [u if u.shape[0] == rows else u.T for u in updates]
-            step = orthogonalise(torch.stack(wide)).float() * (0.2 * max(rows, columns) ** 0.5)
+            step = orthogonalise(torch.stack(wide).to(self._dtype)).float() * (0.2 * max(rows, columns) ** 0.5)
             for i, u in zip(members, step, strict=True):
                 p = self.parameters[i]
                 p.mul_(1 - rate * self._decay).add_(u if p.shape[0] == rows else u.T, alpha=-rate)
@@ -47,8 +55,7 @@ class Muon:
 
 def orthogonalise(stack: Tensor) -> Tensor:
     """Return matrices with singular values near 1 and the singular vectors of `stack`, (n, rows <= columns)."""
-    x: Tensor = stack.bfloat16()
-    x = x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)
+    x = stack / (stack.norm(dim=(1, 2), keepdim=True) + 1e-7)
     for _ in range(5):
         a = x @ x.mT
         x = 3.4445 * x + torch.bmm(-4.7750 * a + 2.0315 * torch.bmm(a, a), x)

@@ -84,7 +84,7 @@ class Tuner:
     folder : Path
         Receives `state.safetensors`, `log.jsonl`, `answers.json`, and the `adapter/` at every checkpoint.
     model : PreTrainedModel
-        A Llama or Qwen3 in bf16.
+        A Llama or Qwen3; its dtype is that of the arithmetic.
     tokenizer : PreTrainedTokenizerBase
         Its tokenizer, with a chat template.
     source : Source
@@ -147,7 +147,7 @@ class Tuner:
         return {name: shares(of) for name, of in replies.items()}
 
     def export(self, folder: Path) -> None:
-        """Write the tuned model as a stock Hugging Face folder, in bf16."""
+        """Write the tuned model as a stock Hugging Face folder, in its dtype."""
         with self._merged():
             self.model.save_pretrained(folder)
         self.layout.tokenizer.save_pretrained(folder)
@@ -162,7 +162,7 @@ class Tuner:
                 rows.append(self.layout.row(rng, context))
         answers = sum(map(_count, rows))
         tuned = {name: self.change.added(name) for name in self.change.names}
-        weights = self._frozen | {name: self._frozen[name] + added.bfloat16() for name, added in tuned.items()}
+        weights = self._frozen | {name: self._frozen[name] + added.to(self.model.dtype) for name, added in tuned.items()}
         total = 0.0
         leaves = {name: weights[name].detach().requires_grad_() for name in tuned}
         for row in rows:
@@ -176,7 +176,9 @@ class Tuner:
 
     def _loss(self, weights: dict[str, Tensor], batch: Batch) -> Tensor:
         """Cross-entropy of the answers' tokens: a mean over each answer, summed over the answers."""
-        (hidden,) = hidden_states(weights, self.model.config, batch.ids, batch.bias(), batch.position)
+        (hidden,) = hidden_states(
+            weights, self.model.config, batch.ids, batch.bias(), batch.position, dtype=self.model.dtype
+        )
         ids, segment = batch.ids.flatten(), batch.segment.flatten()
         at = batch.label.flatten().nonzero()[:, 0]
         logits = F.linear(hidden.flatten(0, 1)[at - 1], weights["model.embed_tokens.weight"]).float()
@@ -201,7 +203,7 @@ class Tuner:
         kept = {name: weights[name].detach().clone() for name in self.change.names}
         with torch.no_grad():
             for name in kept:
-                weights[name] += self.change.added(name).bfloat16()
+                weights[name] += self.change.added(name).to(self.model.dtype)
         try:
             yield
         finally:

@@ -141,7 +141,7 @@ def test_contexts_come_from_every_source_and_validation_asks_everything_once(fol
 
 
 def _tuner(out: Path, material: Material, settings: Settings, whole: bool = False) -> Tuner:
-    model = AutoModelForCausalLM.from_pretrained(bundled.reader_path(), dtype=torch.bfloat16)
+    model = AutoModelForCausalLM.from_pretrained(bundled.reader_path(), dtype=torch.float32)  # quick on any processor
     tokenizer = AutoTokenizer.from_pretrained(bundled.reader_path())
     weights = dict(model.named_parameters())
     change = Whole.new(weights) if whole else Adapter.new(weights, rank=2, alpha=4.0)
@@ -219,8 +219,8 @@ def test_a_run_learns_logs_saves_an_adapter_and_resumes(folder: Path, tmp_path: 
         Tuner(out, again.model, again.layout.tokenizer, Contexts(material), again.change, _TINY, "deep of it")
     again.run()  # nothing is left to do
     again.export(tmp_path / "reader")
-    tuned = AutoModelForCausalLM.from_pretrained(tmp_path / "reader", dtype=torch.bfloat16)
-    merged = AutoModelForCausalLM.from_pretrained(bundled.reader_path(), dtype=torch.bfloat16)
+    tuned = AutoModelForCausalLM.from_pretrained(tmp_path / "reader", dtype=torch.float32)
+    merged = AutoModelForCausalLM.from_pretrained(bundled.reader_path(), dtype=torch.float32)
     with torch.no_grad():
         merge_adapter(merged, out / "adapter")
     for (name, ours), theirs in zip(tuned.named_parameters(), merged.parameters(), strict=True):
@@ -247,7 +247,7 @@ def test_all_matrices_and_norms_are_tuned_and_the_token_vectors_are_not(folder: 
     before = {name: weight.clone() for name, weight in tuner.model.named_parameters()}
     tuner.run()
     tuner.export(tmp_path / "reader")
-    tuned = AutoModelForCausalLM.from_pretrained(tmp_path / "reader", dtype=torch.bfloat16)
+    tuned = AutoModelForCausalLM.from_pretrained(tmp_path / "reader", dtype=torch.float32)
     left = {name for name, weight in tuned.named_parameters() if torch.equal(weight, before[name])}
     assert left == {name for name in before if "embed_tokens" in name or name.endswith("bias")}
 

@@ -13,6 +13,7 @@ from ragcache.index.chunks import Chunk
 from ragcache.index.index import MEMORY_BYTES, Index
 from ragcache.model.reader import Reader
 from ragcache.report import Progress, ignore_progress
+from ragcache.store import Codec
 from ragcache_bench.asking import charged
 from ragcache_bench.contenders import Contender
 from ragcache_bench.speed.clock import milliseconds
@@ -136,14 +137,14 @@ def measure(
 
 
 @contextmanager
-def at_hand(reader: Reader, store: str) -> Iterator[Index]:
-    """A temporary index whose KV is where the store says."""
+def at_hand(reader: Reader, store: str, codec: Codec | None = None) -> Iterator[Index]:
+    """A temporary index whose KV is where the store says, written by a codec."""
     if store not in STORES:
         raise InvalidArgument(f"{store!r} is no store; name one of {', '.join(STORES)}")
     budget = 16 * MEMORY_BYTES if store == "memory" else 0
     with (
         tempfile.TemporaryDirectory(prefix="ragcache-bench-") as folder,
-        Index(folder, reader, memory_bytes=budget) as index,
+        Index(folder, reader, memory_bytes=budget, codec=codec) as index,
     ):
         yield index
 
