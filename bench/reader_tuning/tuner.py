@@ -162,7 +162,8 @@ class Tuner:
                 rows.append(self.layout.row(rng, context))
         answers = sum(map(_count, rows))
         tuned = {name: self.change.added(name) for name in self.change.names}
-        weights = self._frozen | {name: self._frozen[name] + added.to(self.model.dtype) for name, added in tuned.items()}
+        dtype = self.model.dtype
+        weights = self._frozen | {name: self._frozen[name] + added.to(dtype) for name, added in tuned.items()}
         total = 0.0
         leaves = {name: weights[name].detach().requires_grad_() for name in tuned}
         for row in rows:
