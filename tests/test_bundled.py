@@ -39,14 +39,14 @@ def test_recomputing_everything_is_full_prefill(engine: Engine) -> None:
 
 
 def test_it_reads_single_facts(engine: Engine) -> None:
-    hits = right(engine, TASKS["corpus-one-hop"].examples(40, seed=5), "full")
+    hits = right(engine, TASKS["corpus-one-hop"].examples(24, seed=5), "full")
     assert sum(hits) / len(hits) >= 0.8
 
 
 def test_the_answer_key_needs_chunk_to_chunk_attention(engine: Engine) -> None:
-    examples = TASKS["sections"].examples(30, seed=5)
+    examples = TASKS["sections"].examples(16, seed=5)
     full, naive = right(engine, examples, "full"), right(engine, examples, "naive")
-    assert sum(full) - sum(naive) >= 0.1 * len(examples)
+    assert sum(full) - sum(naive) >= 0.3 * len(examples)
 
 
 def test_every_question_is_answerable_from_its_documents() -> None:

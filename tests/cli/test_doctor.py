@@ -94,16 +94,18 @@ def test_the_verdict_counts_first_tokens_that_reuse_by_the_default_changes(chang
     assert ("rounding alone in 2" in found.words) == (rounding > 0)
 
 
-@pytest.mark.parametrize("factor", [0.5, 1.0, 5.0])
 def test_a_dtype_that_the_processor_is_slow_at_is_named(
-    factor: float, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     reader = Reader(tiny_model("qwen2", dtype=torch.bfloat16), byte_tokenizer())
-    monkeypatch.setattr(doctor, "_seconds", lambda rows, _: 1.0 if rows.dtype == torch.float32 else factor)
+    for factor in (0.5, 1.0, 5.0):
+        monkeypatch.setattr(doctor, "_seconds", lambda rows, _, by=factor: 1.0 if rows.dtype == torch.float32 else by)
+        assert doctor.dtype_slowdown(reader) == factor
     found = commands._examined(reader)
-    assert found["dtype_slowdown"] == factor
-    commands._show({**found, "certificates": []})
-    assert ("5.0 times more slowly" in capsys.readouterr().out) == (factor == 5.0)
+    assert found["dtype_slowdown"] == 5.0
+    for factor in (0.5, 1.0, 5.0):
+        commands._show({**found, "dtype_slowdown": factor, "certificates": []})
+        assert ("5.0 times more slowly" in capsys.readouterr().out) == (factor == 5.0)
 
 
 def test_what_a_dtype_costs_is_asked_of_narrow_ones_on_a_cpu(readers: Callable[[str], Reader]) -> None:
