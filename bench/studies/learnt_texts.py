@@ -190,7 +190,7 @@ def summarise(asked: Sequence[Asked]) -> dict[str, Any]:
     learnt_ms, tokens = [one.learnt_ms for one in asked], [one.tokens for one in asked]
 
     def share(part: Sequence[Asked], name: str) -> float:
-        return sum(getattr(one, name) for one in part) / sum(one.tokens for one in part)
+        return float(sum(getattr(one, name) for one in part) / sum(one.tokens for one in part))
 
     return {
         **{name: asdict(bootstrap_ratio([getattr(one, name) for one in asked], tokens)) for name in _REUSING},
