@@ -135,7 +135,7 @@ def ask(client: httpx.Client, messages: Messages, **choice: Any) -> tuple[str, d
     with client.stream("POST", "/chat/completions", json=body) as answer:
         for line in answer.raise_for_status().iter_lines():
             event = json.loads(line.removeprefix("data: ")) if line.startswith("data: {") else {}
-            piece = "".join(choice["delta"].get("content") or "" for choice in event.get("choices", ()))
+            piece = "".join(one["delta"].get("content") or "" for one in event.get("choices", ()))
             if piece and first is None:
                 first = process_time()
             text, report = text + piece, event.get("ragcache") or report
