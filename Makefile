@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 EXTRAS := offline,langchain,llama-index,serve,encryption,smollm2,finetune,bench,docs,dev
 
-.PHONY: setup demo test check gpu-check vllm-check ray-check quantised-check reader bench pictures docs site
+.PHONY: setup demo test check gpu-check vllm-check ray-check quantised-check page-check reader bench pictures docs site
 .DEFAULT_GOAL := setup
 
 setup: $(READY)
@@ -55,6 +55,10 @@ ray-check: .venv-ray/.ready
 
 quantised-check: .venv-quantised/.ready
 	HF_HUB_OFFLINE=1 .venv-quantised/bin/python -m pytest tests/model/test_quantised.py -W default
+
+# The server's page in a real browser, which the system brings: on Debian `apt-get install chromium`.
+page-check: .venv-page/.ready
+	HF_HUB_OFFLINE=1 .venv-page/bin/python -m pytest tests/serve/test_page_in_browser.py
 
 .venv-%/.ready: requirements-%.txt $(READY)
 	test -x $(@D)/bin/python || $(BIN)/python -m venv $(@D)

@@ -249,6 +249,62 @@ def test_what_tuning_to_read_apart_is_worth_is_what_was_measured() -> None:
         assert all(f"{tuned['ordinary'][name]:.3f}"[1:] in page for name in ("nats_before", "nats_after"))
 
 
+def test_what_learnt_texts_are_worth_is_what_was_measured() -> None:
+    page = " ".join((DOCS / "guides" / "serving.md").read_text(encoding="utf-8").split())
+
+    def shown(*found: dict[str, float]) -> str:
+        rows = (f"{one['mean']:.2f} [{one['low']:.2f}, {one['high']:.2f}]" for one in found)
+        return re.sub(r"\b0\.", ".", " | ".join(rows))
+
+    for name, row in (("learnt-texts", "`--learn`, the default"), ("learnt-texts-naive", "`--learn --method naive`")):
+        found = json.loads((DOCS / "benchmarks" / f"{name}.json").read_text())["summary"]
+        rows = [(row, "reused", "em")]
+        if name == "learnt-texts":
+            rows += [("full prefill's answers", "prefix", "full_em"), ("order", "reordered", "reordered_em")]
+        for label, reusing, right in rows:
+            parts = found[f"{reusing}_over_time"]
+            over_time = f"{parts[0]:.2f} → {parts[-1]:.2f}".replace("0.", ".")
+            told = f"{shown(found[reusing])} | {over_time} | {shown(found[right])} |"
+            assert re.search(re.escape(label) + "[^|]*" + re.escape(f" | {told}"), page), told
+        sooner = [found[f"sooner_than_{than}"] for than in ("full", "full_last_part", "prefix", "reordered")]
+        assert f"{row} | {shown(*sooner)} |" in page
+        assert found["agreement"] == 1
+
+
+def test_what_a_loaded_and_killed_server_did_is_what_was_measured() -> None:
+    found = json.loads((DOCS / "benchmarks" / "serving-load.json").read_text())
+    page = " ".join((DOCS / "guides" / "serving.md").read_text(encoding="utf-8").split())
+    load, kill, memory = found["load"], found["kill"], found["load"]["resident_mib"]
+    assert (
+        f"{found['meta']['streams']} clients at once over loopback for five minutes: {load['right']:,} answers" in page
+    )
+    assert (load["wrong"], load["429"], load["error"], found["meta"]["minutes"]) == (0, 0, 0, 5)
+    assert (
+        f"grew by {memory['mib_a_minute']:.2f} MiB a minute once warm, to {memory['most']:.0f} MiB".replace(
+            "0.", ".", 1
+        )
+        in page
+    )
+    assert f"after {load['first_token_ms']['p50'] / 1e3:.1f} seconds (median)" in page
+    files = kill["files"]
+    assert f"in the middle of {kill['broken off']} streams, with {files['total']} uploads" in page
+    assert f"answered all {kill['answers_alike']} prompts as before" in page
+    assert kill["answers_alike"] == kill["prompts"]
+    assert f"ingested all {files['completed']}." in page
+    assert (kill["sound_behind_it"], kill["damaged"], kill["sound_in_the_end"]) == (True, 0, True)
+    assert kill["chunks_reused"][0] == kill["chunks_reused"][1]
+
+
+def test_what_a_scanner_says_of_the_server_is_what_it_reported() -> None:
+    found = json.loads((DOCS / "benchmarks" / "compatcanary.json").read_text())
+    page = (DOCS / "guides" / "serving.md").read_text(encoding="utf-8")
+    counts = found["summary"]
+    assert f"CompatCanary {found['scanner']['version']}, profile `{found['target']['profile']}`" in page
+    assert f"{counts['passes']} of {counts['total']} probes pass" in page
+    failed = {one["id"]: one["error"]["httpStatus"] for one in found["results"] if one["status"] != "pass"}
+    assert failed == {"chat.tool_call": 400, "chat.structured_output": 400}
+
+
 def test_nothing_tells_anybody_to_install_somebody_elses_package() -> None:
     """`ragcache` on the public index is another project's; ours is `ragcache-kv`, or the checkout."""
     named = re.compile(r"pip install[^\n`]*['\" ]ragcache(?!-kv)\b|needs\([\"']ragcache")

@@ -85,9 +85,9 @@ def _read_questions(file: Path) -> list[str]:
 
 def _show(found: "Certificate", file: Path | None) -> None:
     say(
-        f"{found.model}, {found.method}: full prefill confirmed {found.confirmed} of {found.questions} answers "
-        f"({found.share:.0%}, 95 % interval {found.low:.0%} to {found.high:.0%}); KL of the first token "
-        f"{found.first_token_kl:.4f}"
+        f"{found.model}, {found.method}, KV written as {found.codec}: full prefill confirmed {found.confirmed} of "
+        f"{found.questions} answers ({found.share:.0%}, 95 % interval {found.low:.0%} to {found.high:.0%}); KL of the "
+        f"first token {found.first_token_kl:.4f}"
     )
     for one in found.worst:
         say(f"  other: {one['question']} \u2192 {one['answer']} (full prefill: {one['instead'].strip() or 'ends'} …)")

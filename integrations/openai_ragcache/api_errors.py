@@ -1,6 +1,7 @@
 """Errors in OpenAI's shape: what it is, which parameter, and what to do."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -12,6 +13,7 @@ from openai_ragcache.engine_queue import NobodyWaits, QueueClosed, QueueFull
 from ragcache.errors import PromptTooLong, RagCacheError
 
 _FOLDERS = re.compile(r"(?<![\w./~-])/(?:[^\s/'\"`]+/)+")
+_TYPE = re.compile(r"(?:function-\w+|constrained-\w+|list|dict)\[.*\]")  # pydantic's word for what was tried
 _CLIENT_LEFT = 499  # nobody reads it, but logs
 
 
@@ -91,7 +93,7 @@ def add_handlers(app: FastAPI) -> None:
         return error_response(error)
 
     async def tell_invalid(request: Request, error: Exception) -> JSONResponse:
-        return error_response(_invalid(error.errors()[0] if isinstance(error, RequestValidationError) else {}))
+        return error_response(_invalid(_furthest(error.errors()) if isinstance(error, RequestValidationError) else {}))
 
     async def tell_http(request: Request, error: Exception) -> JSONResponse:
         return error_response(_refused(request, error))
@@ -111,6 +113,12 @@ def _refused(request: Request, error: Exception) -> ApiError:
     return ApiError(said, status)
 
 
+def _furthest(errors: Sequence[Any]) -> Any:
+    """The first error; where a parameter may be one thing or another, that of the one which it resembles most."""
+    where = errors[0].get("loc", ())[:2]
+    return max((error for error in errors if error.get("loc", ())[:2] == where), key=lambda error: len(error["loc"]))
+
+
 def _invalid(found: Any) -> ApiError:
     """The first thing that is wrong with a body, by the parameter's path."""
     kind, context = found.get("type", ""), found.get("ctx") or {}
@@ -118,7 +126,7 @@ def _invalid(found: Any) -> ApiError:
         return ApiError("the body is no JSON", code="invalid_json")
     if len(found.get("loc", ())) <= 1 and kind in ("model_attributes_type", "dict_type", "missing"):
         return ApiError("the body must be a JSON object, sent as application/json", code="invalid_json")
-    path = ".".join(str(part) for part in found.get("loc", ())[1:])
+    path = ".".join(str(part) for part in found.get("loc", ())[1:] if not _TYPE.fullmatch(str(part)))
     param = context.get("param") or path or None
     if kind == "extra_forbidden":
         return ApiError(

@@ -14,7 +14,10 @@ _INTEGERS = 2**63
 _DEEPEST = 32  # levels of a JSON value
 
 
-def _refuse(kind: Literal["unsupported_parameter", "unsupported_content"], said: str, param: str) -> Exception:
+def _refuse(
+    kind: Literal["unsupported_parameter", "unsupported_content"], said: str, param: str | None = None
+) -> Exception:
+    """What a validator raises; without a parameter named, it is the one that is looked at."""
     return PydanticCustomError(kind, "{said}", {"said": said, "param": param})
 
 
@@ -27,7 +30,7 @@ def _as_text(content: Any) -> Any:
         kind = part.get("type") if isinstance(part, dict) else type(part).__name__
         if kind not in ("text", "input_text", "output_text") or not isinstance(part.get("text"), str):
             said = f"a content part is of type {str(kind)[:40]!a}, but the model reads text only"
-            raise _refuse("unsupported_content", said, "messages")
+            raise _refuse("unsupported_content", said)
         lines.append(part["text"])
     return "\n".join(lines)
 
@@ -44,7 +47,7 @@ def _encodable(text: str) -> str:
 def _known_role(role: Any, roles: Mapping[str, str] = _ROLES) -> str:
     if not isinstance(role, str) or role not in roles:
         known = ", ".join(roles)
-        raise _refuse("unsupported_content", f"the role {str(role)[:40]!a} is not one of {known}", "messages")
+        raise _refuse("unsupported_content", f"the role {str(role)[:40]!a} is not one of {known}")
     return roles[role]
 
 
@@ -231,10 +234,10 @@ class ChatMessage(Body):
     def call_and_answer_in_turn(self) -> Self:
         """Refuse calls that are no assistant's, and what answers a call and is no tool's."""
         if self.tool_calls and self.role != "assistant":
-            raise _refuse("unsupported_content", f"a message of the role {self.role} has tool_calls", "messages")
+            raise _refuse("unsupported_content", f"a message of the role {self.role} has tool_calls")
         if (self.tool_call_id is not None) != (self.role == "tool"):
             said = f"a message of the role {self.role} must have {'a' if self.role == 'tool' else 'no'} tool_call_id"
-            raise _refuse("unsupported_content", said, "messages")
+            raise _refuse("unsupported_content", said)
         return self
 
     @property

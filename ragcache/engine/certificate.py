@@ -44,6 +44,8 @@ class Certificate:
         Its share of recomputed tokens.
     encoding : str
         The recipe of the KV that it loads.
+    codec : str
+        How that KV is written in the index, as `ragcache ingest --kv` names it.
     chunks, edition : int
         How many the index had, and as of which of its changes.
     questions, confirmed : int
@@ -64,6 +66,7 @@ class Certificate:
     method: str
     recompute: float | None
     encoding: str
+    codec: str
     chunks: int
     edition: int
     questions: int
@@ -175,6 +178,7 @@ def _summarise(
         method=method,
         recompute=recompute,
         encoding="" if encode is None else encode.recipe,
+        codec=index.codec.name,
         chunks=index.catalog.stats()["chunks"],
         edition=index.catalog.edition(),
         questions=len(found),

@@ -79,8 +79,8 @@ def test_a_question_is_asked_in_the_model_s_own_words() -> None:
 def test_what_was_reused_is_said_over_time_with_intervals() -> None:
     asked = [
         LEARNT["Asked"](
-            tokens=100, reused=10 * number, prefix=5, learnt_ms=50.0, full_ms=100.0, prefix_ms=90.0,
-            em=float(number != 3), full_em=1.0, agrees=number != 3,
+            tokens=100, reused=10 * number, prefix=5, reordered=20, learnt_ms=50.0, full_ms=100.0, prefix_ms=90.0,
+            reordered_ms=80.0, em=float(number != 3), full_em=1.0, reordered_em=1.0, agrees=number != 3,
         )
         for number in range(10)
     ]  # fmt: skip
@@ -88,7 +88,10 @@ def test_what_was_reused_is_said_over_time_with_intervals() -> None:
     assert found["reused_over_time"] == pytest.approx([0.05, 0.25, 0.45, 0.65, 0.85])
     assert found["reused"]["mean"] == pytest.approx(0.45)
     assert found["prefix_over_time"] == pytest.approx([0.05] * 5)
-    assert (found["sooner_than_full"]["mean"], found["sooner_than_prefix"]["mean"]) == pytest.approx((2.0, 1.8))
+    assert found["reordered_over_time"] == pytest.approx([0.2] * 5)
+    sooner = [found[f"sooner_than_{name}"]["mean"] for name in ("full", "prefix", "reordered")]
+    assert sooner == pytest.approx([2.0, 1.8, 1.6])
+    assert found["median_ms_last_part"] == {"learnt": 50.0, "full": 100.0, "prefix": 90.0, "reordered": 80.0}
     difference = found["em_minus_full"]
     assert difference["mean"] == pytest.approx(-0.1)
     assert difference["low"] < difference["mean"] < difference["high"] == pytest.approx(0)

@@ -21,7 +21,7 @@ QUESTIONS = [f"What is the budget of {name.replace('-', ' ').title()}?" for name
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("certified") / "index"
-    with RagCache.open(path, model="bundled", method="naive", dtype="float32") as rag:
+    with RagCache.open(path, model="bundled", method="naive", dtype="float32", kv="int8") as rag:
         rag.ingest([corpus_path() / "projects" / f"{name}.md" for name in NAMES], titles="none")
     return path
 
@@ -38,6 +38,7 @@ def test_it_writes_what_a_comparison_of_both_answers_finds(index: Path, tmp_path
         assert found["fingerprint"] == rag.reader.fingerprint
     assert (found["questions"], found["confirmed"]) == (len(QUESTIONS), same)
     assert (found["method"], found["encoding"], found["recompute"]) == ("naive", "alone", None)
+    assert found["codec"] == "int8"
     assert {one["question"] for one in found["worst"]} <= set(QUESTIONS)
     assert result.exit_code == 1, "fewer than all were confirmed"
     [kept] = Certificate.read_all(index)
@@ -55,6 +56,7 @@ def test_the_doctor_shows_it_and_says_whether_documents_have_changed_since(
         (tmp_path / "new.md").write_text("The Tide project is led by Mara Voss.")
         rag.ingest([tmp_path / "new.md"])
         [known] = commands._read_certificates(index)
+        assert known["codec"] == "int8"
         assert known["outdated"] == "its documents have changed since"
         (index / "certificates" / "broken.json").write_text("{}")
         assert len(list(Certificate.read_all(index))) == 1

@@ -103,9 +103,13 @@ def test_a_dtype_that_the_processor_is_slow_at_is_named(
         assert doctor.dtype_slowdown(reader) == factor
     found = commands._examined(reader)
     assert found["dtype_slowdown"] == 5.0
+    certified = {"model": "tiny", "method": "auto", "codec": "k8v4", "confirmed": 9, "questions": 10}
+    certified |= {"low": 0.6, "high": 0.98, "outdated": ""}
     for factor in (0.5, 1.0, 5.0):
-        commands._show({**found, "dtype_slowdown": factor, "certificates": []})
-        assert ("5.0 times more slowly" in capsys.readouterr().out) == (factor == 5.0)
+        commands._show({**found, "dtype_slowdown": factor, "certificates": [certified]})
+        shown = capsys.readouterr().out
+        assert ("5.0 times more slowly" in shown) == (factor == 5.0)
+        assert "tiny by auto, KV written as k8v4: full prefill confirmed 9 of 10 answers" in " ".join(shown.split())
 
 
 def test_what_a_dtype_costs_is_asked_of_narrow_ones_on_a_cpu(readers: Callable[[str], Reader]) -> None:

@@ -239,3 +239,20 @@ def test_a_body_that_does_not_come_is_given_up(rag: RagCache) -> None:
             began = time.monotonic()
             assert b"408" in connection.recv(4000).splitlines()[0]
             assert time.monotonic() - began < 5
+
+
+def test_a_slow_reader_holds_nobody_up_and_is_told_everything(url: str) -> None:
+    long = {"stream": True, "temperature": 2, "seed": 1, "max_tokens": 200, "logprobs": True, "top_logprobs": 20}
+    body = json.dumps({**ASKED, **long, "messages": [{"role": "user", "content": "Go on and on."}]})
+    head = f"POST {CHAT} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    where = urlsplit(url)
+    with socket.socket() as slow:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+        slow.connect((where.hostname, where.port))
+        slow.sendall(f"{head}\r\nConnection: close\r\n\r\n{body}".encode())
+        told = slow.recv(100)
+        assert httpx.post(f"{url}/chat/completions", json=ASKED, timeout=60).status_code == 200
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+        told += b"".join(iter(lambda: slow.recv(1 << 16), b""))
+    assert len(told) > 200_000
+    assert b"data: [DONE]" in told[-30:]

@@ -273,7 +273,7 @@ def test_a_changed_secret_or_mark_is_named(path: Path, tmp_path: Path) -> None:
 def test_a_certificate_beside_it_has_no_questions(tmp_path: Path, key: None) -> None:
     Catalog(tmp_path / "catalog.sqlite").close()
     worst = [{"question": "Who designed the bridge?"}]
-    found = Certificate("m", "f", "float32", "auto", 0.05, "r", 3, 1, 2, 1, 0.1, 0.9, 0.0, worst, 0.0)
+    found = Certificate("m", "f", "float32", "auto", 0.05, "r", "raw", 3, 1, 2, 1, 0.1, 0.9, 0.0, worst, 0.0)
     assert "bridge" not in found.write(tmp_path).read_text()
     assert list(Certificate.read_all(tmp_path)) == [replace(found, worst=[])]
 

@@ -196,8 +196,9 @@ def _show(found: dict[str, Any]) -> None:
     )
     for one in found["certificates"]:
         say(
-            f"certified over the index, {one['model']} by {one['method']}: full prefill confirmed "
-            f"{one['confirmed']} of {one['questions']} answers (95 % interval {one['low']:.0%} to {one['high']:.0%})"
+            f"certified over the index, {one['model']} by {one['method']}, KV written as {one['codec']}: full prefill "
+            f"confirmed {one['confirmed']} of {one['questions']} answers "
+            f"(95 % interval {one['low']:.0%} to {one['high']:.0%})"
             + (f"; {one['outdated']}, run `ragcache certify` again" if one["outdated"] else "")
         )
     say(found["verdict"]["words"])

@@ -1,0 +1,123 @@
+"""The page in a real browser, by axe and by hand; `make page-check` runs it where there is a Chromium."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openai_ragcache import Tenants
+from serve.served import serve
+
+from ragcache import RagCache
+
+playwright = pytest.importorskip("playwright.sync_api")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="takes a Chromium on the path")
+MARKUP = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>"
+DEVICES = [
+    *({"color_scheme": shade, "viewport": {"width": 1100, "height": 800}} for shade in ("light", "dark")),
+    {"color_scheme": "light", "viewport": {"width": 375, "height": 740}, "has_touch": True, "is_mobile": True},
+]
+
+
+@pytest.fixture(scope="module")
+def origin(rag: RagCache, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server over a document that holds markup, and one that holds none."""
+    folder = tmp_path_factory.mktemp("pages")
+    (folder / "tide.md").write_text("The Tide project is led by Mara Voss. " * 30)
+    (folder / "markup.md").write_text(f"The Ebb project is led by Jon Pell. {MARKUP} It began in May. " * 10)
+    with RagCache.open(folder / "index", model=rag.reader) as own:
+        own.ingest([folder / "tide.md", folder / "markup.md"])
+        with serve(Tenants.of_one(own)) as url:
+            yield url.removesuffix("/v1")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A page that complains of nothing, and asks nobody but its own server."""
+    context = browser.new_context(**getattr(request, "param", DEVICES[0]))
+    page, said, asked = context.new_page(), list[str](), set[str]()
+    page.on("console", lambda message: said.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda one: asked.add(one.url.split("/")[2]) if one.url.startswith("http") else None)
+    yield page
+    context.close()
+    assert said == []
+    assert len(asked) == 1
+
+
+def ask(page: Any, origin: str, question: str) -> None:
+    """Ask by keyboard alone, and wait for both answers."""
+    page.goto(origin)
+    playwright.expect(page.locator("#served")).to_contain_text("answers at")
+    page.locator("#question").focus()
+    page.keyboard.type(question)
+    page.keyboard.press("Enter")
+    playwright.expect(page.locator("#full .figure b")).to_contain_text("ms", timeout=60_000)
+    playwright.expect(page.locator("#send")).to_be_enabled()
+
+
+def show(page: Any, view: str) -> None:
+    page.locator(f'nav a[href="#{view}"]').click()
+    playwright.expect(page.locator(f"#{view}-view")).to_be_visible()
+
+
+def open_rows(page: Any, rows: str) -> None:
+    """Open every row of a list, and have what is in it."""
+    playwright.expect(page.locator(f"{rows} details").first).to_be_visible()
+    for summary in page.locator(f"{rows} summary").all():
+        summary.click()
+    playwright.expect(page.locator(f"{rows} .text").first).to_be_visible()
+
+
+@pytest.mark.parametrize("page", DEVICES, indirect=True)
+def test_no_view_has_a_barrier_that_axe_finds(page: Any, origin: str) -> None:
+    ask(page, origin, "Who leads the Tide project?")
+    open_rows(page, "#chunks")
+    for view, rows in (("ask", ""), ("documents", "#documents-list"), ("history", "")):
+        show(page, view)
+        if rows:
+            open_rows(page, rows)
+        found = axe.Axe().run(page)
+        assert found.violations_count == 0, found.generate_report()
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing is wider than the screen"
+
+
+def test_a_barrier_would_be_found(page: Any, origin: str) -> None:
+    page.goto(origin)
+    page.evaluate("document.querySelector('main').append(document.createElement('img'))")
+    assert [one["id"] for one in axe.Axe().run(page).response["violations"]] == ["image-alt"]
+
+
+def test_markup_in_a_document_is_shown_as_text(page: Any, origin: str) -> None:
+    ask(page, origin, "Who leads the Ebb project?")
+    open_rows(page, "#chunks")
+    playwright.expect(page.locator("#chunks .text", has_text="<script>").first).to_be_visible()
+    show(page, "documents")
+    open_rows(page, "#documents-list")
+    playwright.expect(page.locator("#documents-list .text", has_text="<img src=x").first).to_be_visible()
+    assert page.locator("main img, main script").count() == 0
+    assert page.title() == "Documents · ragcache"
+
+
+def test_an_upload_is_ingested_shown_and_removed(page: Any, origin: str, tmp_path: Path) -> None:
+    (tmp_path / "reef.md").write_text("The Reef project is led by Ann Lowe. " * 20)
+    page.goto(f"{origin}/#documents")
+    page.locator("#files").set_input_files(tmp_path / "reef.md")
+    row = page.locator("#documents-list summary", has_text="reef.md")
+    playwright.expect(row).to_be_visible(timeout=60_000)
+    row.click()
+    page.get_by_role("button", name="Remove reef.md").click()
+    playwright.expect(row).to_have_count(0)
+    playwright.expect(page.locator("#documents-list details")).to_have_count(2)
