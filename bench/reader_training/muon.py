@@ -55,7 +55,7 @@ class Muon:
 
 def orthogonalise(stack: Tensor) -> Tensor:
     """Return matrices with singular values near 1 and the singular vectors of `stack`, (n, rows <= columns)."""
-    x = stack / (stack.norm(dim=(1, 2), keepdim=True) + 1e-7)
+    x: Tensor = stack / (stack.norm(dim=(1, 2), keepdim=True) + 1e-7)
     for _ in range(5):
         a = x @ x.mT
         x = 3.4445 * x + torch.bmm(-4.7750 * a + 2.0315 * torch.bmm(a, a), x)

@@ -14,9 +14,10 @@ from random import Random
 from statistics import median
 from typing import Annotated, Any
 
+import torch
 import typer
 from ragcache_bench import report
-from ragcache_bench.commands.options import split, use_threads, write
+from ragcache_bench.commands.options import Dtype, split, use_threads, write
 from ragcache_bench.contenders import Contender
 from ragcache_bench.markdown import table
 from ragcache_bench.speed.latency import at_hand
@@ -54,6 +55,7 @@ def main(
     shape: Annotated[str, typer.Option(help=f"Of {', '.join(SHAPES)}.")] = "qwen2.5-0.5b",
     context: Annotated[int, typer.Option(help="Tokens of all chunks.")] = 2048,
     codecs: Annotated[str, typer.Option(help="Names, between commas.")] = "raw,int8,k8v4",
+    dtype: Dtype = "bfloat16",
     repeats: Annotated[int, typer.Option(help="Turns, after one that warms up.")] = 5,
     threads: Annotated[int | None, typer.Option(help="CPU threads.")] = None,
     out: Annotated[Path, typer.Option(help="JSON to write; a page goes beside it.")] = Path("codec-latency.json"),
@@ -61,7 +63,7 @@ def main(
     """Make an index a codec and place, then have all of them answer in turns."""
     use_threads(threads)
     whole(context, CHUNK)
-    reader = random_reader(*SHAPES[shape])
+    reader = random_reader(*SHAPES[shape], dtype=getattr(torch, dtype))
     rows = measure(reader, context, split(codecs), repeats)
     meta = report.meta(**report.about_reader(reader), shape=shape, context=context, chunk=CHUNK, repeats=repeats)
     found = {"meta": meta, "rows": rows}

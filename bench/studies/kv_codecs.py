@@ -19,7 +19,7 @@ import torch
 import typer
 from ragcache_bench import report
 from ragcache_bench.asking import Job, put_pages
-from ragcache_bench.commands.options import split, use_threads, write
+from ragcache_bench.commands.options import Dtype, split, use_threads, write
 from ragcache_bench.markdown import table
 from ragcache_bench.metrics import bootstrap, exact_match
 from ragcache_bench.tasks import KNOWN
@@ -49,13 +49,14 @@ def main(
     methods: Annotated[str, typer.Option(help="Rows of `ragcache methods`.")] = "naive,auto",
     codecs: Annotated[str, typer.Option(help="Whose answers are compared with raw KV's.")] = "int8,k8v4",
     model: Annotated[str, typer.Option(help="A model, as `ragcache ingest --model` takes it.")] = "bundled",
+    dtype: Dtype = "auto",
     speed: Annotated[bool, typer.Option(help="Whether sizes and speed are measured, too.")] = True,
     threads: Annotated[int | None, typer.Option(help="CPU threads.")] = None,
     out: Annotated[Path, typer.Option(help="JSON to write; a page goes beside it.")] = Path("kv-codecs.json"),
 ) -> None:
     """Measure sizes and speed, then ask everything once a codec."""
     use_threads(threads)
-    reader, names = load_reader(model), ["raw", *split(codecs)]
+    reader, names = load_reader(model, dtype=dtype), ["raw", *split(codecs)]
     sizes = [row for form in FORMS for row in measure(form)] if speed else []
     given: dict[str, Any] = {"n": n, "seed": seed, "tokens": _TOKENS, "methods": split(methods)}
     answers: list[dict[str, Any]] = []
