@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from statistics import median
 from types import SimpleNamespace
 from typing import Any
 
@@ -137,6 +138,16 @@ def test_what_codecs_cost_is_what_was_measured() -> None:
     assert f"checksums included, at {read[0]} and {read[1]} against {read[2]}" in page
     slower = [f"{small[name]['from_file_gb_per_s']:.1f}" for name in codecs]
     assert f"{slower[0]} and {slower[1]} against {slower[2]}" in page
+
+
+def test_how_soon_the_first_token_comes_by_codec_is_what_was_measured() -> None:
+    found = json.loads((DOCS / "benchmarks" / "codec-latency.json").read_text())
+    page = " ".join((DOCS / "guides" / "storage.md").read_text(encoding="utf-8").split())
+    least, most = (f"{extreme(row['ttft_ms'] for row in found['rows']) / 1000:.2f}"[1:] for extreme in (min, max))
+    assert f"needs {least} to {most} seconds by any of" in page
+    times = round(median(row["times_sooner"] for row in found["rows"]))
+    assert f"where full prefill takes {times} times as long" in page
+    assert found["meta"]["context"] == 2048
 
 
 def test_what_codecs_answer_on_the_larger_model_is_what_was_measured() -> None:
