@@ -121,7 +121,7 @@ def _put(index: Index, count: int, tokens: int) -> list[Chunk]:
     index.put("random words", "", [(text, 0, len(text)) for text in texts], {})
     chunks = index.chunks([row.id for row in index.catalog.all_chunks()])
     kv = index.reader.encode(chunks[0].segment.token_ids)
-    for encoder in {METHODS[method].encode for method, _ in METHOD_SHARES}:
+    for encoder in filter(None, {METHODS[method].encode for method, _ in METHOD_SHARES}):
         for chunk in chunks:
             index.save(chunk.id, encoder, replace(kv, token_ids=chunk.segment.token_ids), LeftContext())
     return chunks
