@@ -135,7 +135,7 @@ def main(
     reader, journal = shaped(shape, dtype, "cpu", threads), Journal(out.with_suffix(".jsonl"))
     rows: list[dict[str, Any]] = []
     sizes: dict[str, Any] = {"cells": cells, "size": size, "width": width, "count": count, "tokens": tokens}
-    with progress() as shown, _opened(reader) as rag:
+    with progress() as shown, open_empty(reader, 0) as rag:
         asked = [question(rag.index, number) for number in range(n + 1)]  # the first warms up
         drawn = draw_table(cells, size, width, asked)
         for order in ORDERS:
@@ -155,7 +155,7 @@ def main(
 
 # -- what is asked ---------------------------------------------------------------------------------------------------
 class _NoEmbedder:
-    """Nothing is embedded: the search has its own vectors."""
+    """Nothing is embedded: the search finds by itself."""
 
     name: str = "none"
     max_tokens: int | None = None
@@ -165,9 +165,10 @@ class _NoEmbedder:
 
 
 @contextmanager
-def _opened(reader: Reader) -> Iterator[RagCache]:
+def open_empty(reader: Reader, memory_bytes: int) -> Iterator[RagCache]:
+    """An index with nothing in it, and that much memory for KV, as long as the block runs."""
     with tempfile.TemporaryDirectory(prefix="ragcache-bench-") as folder:
-        index, vectors = Index(folder, reader, memory_bytes=0), Vectors(Path(folder) / "vectors", "chunks")
+        index, vectors = Index(folder, reader, memory_bytes=memory_bytes), Vectors(Path(folder) / "vectors", "chunks")
         with RagCache(index, vectors, GivenEmbedder(_NoEmbedder()), method="naive", chunk_tokens=512, top_k=1) as rag:
             yield rag
 
@@ -216,14 +217,15 @@ def _row(taken: Sequence[Mapping[str, Any]], lists: Sequence[Sequence[Sequence[i
     return {
         "questions": len(taken), "search_ms": median(one["search_ms"] for one in taken),
         "settled": [fmean(found[step] == found[-1] for found in lists) for step in range(STEPS - 1)],
-        **{way: _spread([one[way]["ms"] for one in taken]) for way in WAYS}, "sooner": _spread(ratios),
+        **{way: spread([one[way]["ms"] for one in taken]) for way in WAYS}, "sooner": spread(ratios),
         "started": fmean(one["started"] for one in ahead), "kept_early": fmean(one["kept_early"] for one in ahead),
         "wasted_flops": flops / (flops + kept), "wasted_ms": lost / (lost + work),
         "alike": fmean(one["after"]["token"] == one["ahead"]["token"] for one in taken),
     }  # fmt: skip
 
 
-def _spread(values: Sequence[float]) -> dict[str, float]:
+def spread(values: Sequence[float]) -> dict[str, float]:
+    """Their median, the least and the most."""
     return {"median": median(values), "least": min(values), "most": max(values)}
 
 

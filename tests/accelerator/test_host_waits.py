@@ -7,7 +7,7 @@ from ragcache.methods import METHODS
 from ragcache.model import upload
 
 PREFILL, TOKEN = 8, 1  # at the most; reading which token was chosen is not among them
-DEPTHS = (8, 32)
+DEPTHS = (4, 12)
 
 
 @pytest.fixture(scope="module")
