@@ -186,6 +186,29 @@ def test_what_damage_did_is_what_was_measured() -> None:
     assert f"{sum(row['n'] for row in unnamed)} of them it did not name" in page
 
 
+def test_what_a_question_costs_is_what_was_measured() -> None:
+    full, *rows = json.loads((DOCS / "benchmarks" / "question-cost.json").read_text())["rows"]
+    page = " ".join((DOCS / "costs.md").read_text(encoding="utf-8").split()).replace("[.", "[0.").replace(" .", " 0.")
+    for row in rows:
+        pays = row["break_even"]
+        assert f"after {pays['median']:.2f} " in page.replace("questions", "")
+        assert f"[{pays['least']:.2f}, {pays['most']:.2f}]" in page
+    seconds = [f"{row['seconds']['median']:.2f}" for row in (*rows, full)]
+    assert "takes {}, {} and {} seconds, where full prefill takes {}".format(*seconds) in page
+    shares = [f"{100 * row['flops_share']:.1f} %" for row in rows]
+    assert "{}, {} and {} of full prefill's FLOPs".format(*shares) in page
+    assert max(row["pays_from"] for row in rows) == 2
+
+
+def test_how_soon_an_early_start_answers_is_what_was_measured() -> None:
+    rows = json.loads((DOCS / "benchmarks" / "early-start.json").read_text())["rows"]
+    page = " ".join((DOCS / "hooks.md").read_text(encoding="utf-8").split())
+    reused = [row["ratio"]["median"] for row in rows if not row["recompute"]]
+    recomputed = [row["ratio"]["median"] for row in rows if row["recompute"]]
+    assert f"{min(reused):.2f} to {max(reused):.2f} times as late".removeprefix("0") in page
+    assert f"{min(recomputed):.1f} to {max(recomputed):.1f} times as long" in page
+
+
 def test_what_prompt_lookup_gains_is_what_was_measured() -> None:
     rows = {row["way"]: row for row in json.loads((DOCS / "benchmarks" / "whole-answer.json").read_text())["rows"]}
     page = " ".join((DOCS / "architecture.md").read_text(encoding="utf-8").split())

@@ -2,10 +2,10 @@
 
     python bench/studies/cold_start.py --out docs/benchmarks/cold-start.json
 
-The built-in model answers one question over a few pages of the demo corpus. Each time a new process does, from its start
-to its end: as the command is, with its own lean start, and with everything imported that transformers imports by itself.
-In turning order, behind a warm-up of each, so that files lie in the page cache. The processor's seconds (user and
-system) stand beside wall clock, which a busy machine stretches.
+The built-in model answers one question over a few pages of the demo corpus. Each time a new process does, from its
+start to its end: as the command is, with its own lean start, and with everything imported that transformers imports by
+itself. In turning order, behind a warm-up of each, so that files lie in the page cache. The processor's seconds (user
+and system) stand beside wall clock, which a busy machine stretches.
 """
 
 import os
@@ -92,8 +92,8 @@ def markdown(result: Mapping[str, Any]) -> str:
          ("before", "lean", "ratio"))] for row in result["rows"]
     ]  # fmt: skip
     return (
-        f"Made by `{about['command']}` on {about['hardware']}: {about['processes']} processes of each, median, least and "
-        f"most. The machine was busy: a load of {about['load'][1]:.1f}.\n\n{table(_HEAD, rows)}"
+        f"Made by `{about['command']}` on {about['hardware']}: {about['processes']} processes of each, median, least "
+        f"and most. The machine was busy: a load of {about['load'][1]:.1f}.\n\n{table(_HEAD, rows)}"
     )
 
 
