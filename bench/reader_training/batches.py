@@ -2,7 +2,8 @@
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from ragcache_bench.questions.families import draw
@@ -58,6 +59,11 @@ class Batch:
     families: list[list[str]]
     meant: Tensor
 
+    def to(self, device: torch.device) -> "Batch":
+        """The same on another device."""
+        moved: dict[str, Any] = {name: one.to(device) for name, one in vars(self).items() if isinstance(one, Tensor)}
+        return replace(self, **moved)
+
     def bias(self) -> Tensor:
         """Additive mask, (B, 1, T, T), bf16."""
         query, key = self.segment[:, :, None], self.segment[:, None, :]
@@ -65,8 +71,9 @@ class Batch:
         prefix_key, chunk_key = key == 0, (key > 0) & (key < BRANCH)
         seen = (query == key) | (prefix_key & (asking | self.prefixed[:, None, None]))
         seen |= chunk_key & (asking | self.full[:, None, None])
-        causal = torch.ones(query.shape[1], query.shape[1], dtype=torch.bool).tril()
-        return torch.zeros(seen.shape, dtype=torch.bfloat16).masked_fill_(~(seen & causal), float("-inf"))[:, None]
+        causal = torch.ones(query.shape[1], query.shape[1], dtype=torch.bool, device=query.device).tril()
+        open_ = torch.zeros(seen.shape, dtype=torch.bfloat16, device=seen.device)
+        return open_.masked_fill_(~(seen & causal), float("-inf"))[:, None]
 
 
 class Encoder:

@@ -10,7 +10,7 @@ from torch import Tensor
 from transformers import LlamaConfig
 
 BLOCK = 256
-"""Queries that are scored together."""
+"""Queries that are scored together on a CPU; elsewhere all are, since many small products leave a GPU idle."""
 
 
 def hidden_states(
@@ -105,8 +105,9 @@ def _visible_blocks(bias: Tensor) -> list[_Block]:
     A block that sees every key up to a point takes a slice, which copies nothing.
     """
     found = []
-    for start in range(0, bias.shape[2], BLOCK):
-        part = bias[:, :, start : start + BLOCK]
+    size = BLOCK if bias.device.type == "cpu" else bias.shape[2]
+    for start in range(0, bias.shape[2], size):
+        part = bias[:, :, start : start + size]
         seen = part.isfinite().any(0)[0].any(0).nonzero()[:, 0]  # (columns,)
         last = int(seen[-1]) + 1
         columns = slice(0, last) if 4 * len(seen) > 3 * last else seen
@@ -145,7 +146,7 @@ def _normed(w: _Layer, config: LlamaConfig, qk: Tensor) -> Tensor:
 
 def _rope_table(config: LlamaConfig, positions: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     theta, dim = config.rope_parameters["rope_theta"], config.head_dim
-    inverse = 1.0 / theta ** (torch.arange(0, dim, 2).float() / dim)
+    inverse = 1.0 / theta ** (torch.arange(0, dim, 2, device=positions.device).float() / dim)
     angle = positions.float()[..., None] * inverse  # (B, T, D / 2)
     return angle.cos().to(dtype)[:, :, None], angle.sin().to(dtype)[:, :, None]
 

@@ -23,7 +23,7 @@ from reader_tuning.whole import Whole
 BASE = "HuggingFaceTB/SmolLM2-135M-Instruct"
 _RANK, _ALPHA = 12, 24.0
 """Of the adapter, which takes 7.4 MB in bf16."""
-_CONTEXTS, _WARM_UP, _EVERY = 4, 10, 50
+_WARM_UP, _EVERY = 10, 50
 """Of readers of other shapes, where every step moves all weights."""
 _SAMPLE = 4
 """Contexts by which the size of queries and keys is measured."""
@@ -39,7 +39,10 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=Settings.steps)
     parser.add_argument("--rate", type=float, default=Settings.rate, help="learning rate")
     parser.add_argument("--seed", type=int, default=Settings.seed)
+    parser.add_argument("--batch", type=int, default=Settings.contexts, help="contexts a step")
+    parser.add_argument("--every", type=int, help="steps between two checkpoints")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--only-write", action="store_true", help="write the questions kept apart, and tune nothing")
     parser.add_argument("--contexts", type=int, default=600, help="with --only-write: contexts to train on elsewhere")
     given = parser.parse_args()
@@ -47,27 +50,29 @@ def main() -> None:
         parser.error("--start goes with --shape; name one")
     torch.set_num_threads(given.threads)
     material = load(given.data)
-    settings = Settings(steps=given.steps, rate=given.rate, seed=given.seed)
+    every = given.every or (_EVERY if given.shape else Settings.every)
+    settings = Settings(steps=given.steps, contexts=given.batch, rate=given.rate, seed=given.seed, every=every)
     if given.only_write:
         write_part(material.examined, given.out / "examined")
         write_part(material.validation, given.out / "validation")
         write_rows(material, given.out, given.contexts, given.seed)
     elif given.shape:
         start = given.start or smollm2.prepare_checkpoint(bundled.adapter_path())
-        tune_shape(given.out, given.shape, start, material, settings)
+        tune_shape(given.out, given.shape, start, material, settings, given.device)
     else:
         model, tokenizer = _checkpoint(smollm2.prepare_checkpoint())
+        model.to(given.device)
         adapter = Adapter.new(dict(model.named_parameters()), _RANK, _ALPHA, settings.seed)
         Tuner(given.out, model, tokenizer, Contexts(material), adapter, settings, BASE).run()
 
 
-def tune_shape(out: Path, name: str, start: Path, material: Material, settings: Settings) -> None:
+def tune_shape(out: Path, name: str, start: Path, material: Material, settings: Settings, device: str = "cpu") -> None:
     """Tune a reader of another shape on invented notes, and write it to the folder's `reader/`."""
     model, tokenizer = _checkpoint(start)
     notes, layout, rng = Notes(Contexts(material, worlds=False)), Layout(tokenizer), random.Random(0)
     sample = [torch.tensor([layout.row(rng, notes.draw(rng)).ids]) for _ in range(_SAMPLE)]
-    made = reshape(model, SHAPES[name], sample)
-    settings = replace(settings, contexts=_CONTEXTS, warm_up=_WARM_UP, every=_EVERY)
+    made = reshape(model, SHAPES[name], sample).to(device)
+    settings = replace(settings, warm_up=_WARM_UP)
     whole = Whole.new(dict(made.named_parameters()))
     tuner = Tuner(out, made, tokenizer, notes, whole, settings, f"{name} of {start}")
     tuner.run()

@@ -37,11 +37,12 @@ class Adapter:
     def new(cls, weights: Mapping[str, Tensor], rank: int, alpha: float, seed: int = 0) -> "Adapter":
         """Pairs for every matrix of `TARGETS`; their products are 0 at first."""
         made = torch.Generator().manual_seed(seed)
-        pairs = {}
+        pairs: dict[str, tuple[Tensor, Tensor]] = {}
         for name, weight in weights.items():
             if name.endswith(tuple(f"{target}.weight" for target in TARGETS)):
                 down = torch.randn(rank, weight.shape[1], generator=made) / math.sqrt(weight.shape[1])
-                pairs[name] = (down.requires_grad_(), torch.zeros(weight.shape[0], rank).requires_grad_())
+                up = torch.zeros(weight.shape[0], rank)
+                pairs[name] = (down.to(weight.device).requires_grad_(), up.to(weight.device).requires_grad_())
         return cls(pairs, rank, alpha)
 
     @property

@@ -63,6 +63,7 @@ def load(
     for i, matrix in enumerate(trained):
         matrix.copy_(state[f"m.{i}"])
         kept = {key: state[f"a.{i}.{key}"] for key in ("step", "exp_avg", "exp_avg_sq") if f"a.{i}.{key}" in state}
+        kept |= {key: kept[key].to(matrix.device) for key in kept if key != "step"}
         if kept:
             adam.state[matrix] = kept
     return about

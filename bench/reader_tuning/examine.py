@@ -56,7 +56,8 @@ def examine(model: Any, layout: Layout, contexts: Iterable[Context]) -> list[Rep
             continue
         shared = prompts[0].slots[prompts[0].question]
         cache = DynamicCache(config=model.config)
-        model.model(torch.tensor([prompts[0].token_ids[:shared]]), **cache_argument(model.model, cache))
+        read = torch.tensor([prompts[0].token_ids[:shared]], device=model.device)
+        model.model(read, **cache_argument(model.model, cache))
         for prompt, (question, answers) in zip(prompts, context.asked, strict=True):
             ids = _continue(model, copy.deepcopy(cache), list(prompt.token_ids[shared:]), layout.end)
             text = layout.tokenizer.decode(ids, skip_special_tokens=True).strip()
@@ -67,7 +68,8 @@ def examine(model: Any, layout: Layout, contexts: Iterable[Context]) -> list[Rep
 def _continue(model: Any, cache: DynamicCache, ids: list[int], end: int) -> list[int]:
     said: list[int] = []
     while len(said) < _TOKENS:
-        logits = model(torch.tensor([ids]), logits_to_keep=1, **cache_argument(model, cache)).logits
+        given = torch.tensor([ids], device=model.device)
+        logits = model(given, logits_to_keep=1, **cache_argument(model, cache)).logits
         ids = [int(logits[0, -1].argmax())]
         if ids[0] == end:
             break

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import torch
 import torch.nn.functional as F
-from reader_training.batches import Batch, Row, collate
+from reader_training.batches import BRANCH, Batch, Row, collate
 from reader_training.forward import hidden_states
 from torch import Tensor
 from transformers import PreTrainedModel
@@ -166,21 +166,26 @@ class Tuner:
         weights = self._frozen | {name: self._frozen[name] + added.to(dtype) for name, added in tuned.items()}
         total = 0.0
         leaves = {name: weights[name].detach().requires_grad_() for name in tuned}
-        for row in rows:
-            loss = self._loss(self._frozen | leaves, collate([row])) / answers
+        for some in self._forwards(rows):
+            loss = self._loss(self._frozen | leaves, collate(some).to(self.model.device)) / answers
             loss.backward()  # type: ignore[no-untyped-call]
             total += loss.item()
-            self._tokens += len(row.ids)
+        self._tokens += sum(len(row.ids) for row in rows)
         torch.autograd.backward([tuned[name] for name in tuned], [leaves[name].grad.float() for name in tuned])
         self._step_adam()
         self._losses.append(total)
+
+    def _forwards(self, rows: list[Row]) -> list[list[Row]]:
+        """The rows of each forward: one on a CPU, which would only compute the padding; all of them on a GPU."""
+        return [[row] for row in rows] if self.model.device.type == "cpu" else [rows]
 
     def _loss(self, weights: dict[str, Tensor], batch: Batch) -> Tensor:
         """Cross-entropy of the answers' tokens: a mean over each answer, summed over the answers."""
         (hidden,) = hidden_states(
             weights, self.model.config, batch.ids, batch.bias(), batch.position, dtype=self.model.dtype
         )
-        ids, segment = batch.ids.flatten(), batch.segment.flatten()
+        of = torch.arange(len(batch.ids), device=batch.ids.device)[:, None] * 2 * BRANCH  # a row's answers are its own
+        ids, segment = batch.ids.flatten(), (batch.segment + of).flatten()
         at = batch.label.flatten().nonzero()[:, 0]
         logits = F.linear(hidden.flatten(0, 1)[at - 1], weights["model.embed_tokens.weight"]).float()
         losses = F.cross_entropy(logits, ids[at], reduction="none")

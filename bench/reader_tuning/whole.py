@@ -27,7 +27,8 @@ class Whole:
         """Differences of 0, for the matrices and the gains; token vectors and biases stay."""
         ends = tuple(f"{target}.weight" for target in (*TARGETS, "norm", "layernorm"))
         return cls({
-            name: torch.zeros(weight.shape).requires_grad_() for name, weight in weights.items() if name.endswith(ends)
+            name: torch.zeros(weight.shape, device=weight.device).requires_grad_()
+            for name, weight in weights.items() if name.endswith(ends)
         })  # fmt: skip
 
     @property

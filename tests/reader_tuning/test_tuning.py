@@ -242,6 +242,20 @@ def test_an_interrupted_run_ends_as_one_that_was_not(folder: Path, tmp_path: Pat
         assert torch.allclose(ours, theirs, atol=1e-6)
 
 
+def test_a_step_of_all_rows_at_once_is_that_of_one_after_the_other(folder: Path, tmp_path: Path, monkeypatch) -> None:
+    material, settings = load(folder), replace(_TINY, contexts=3)
+    apart = _tuner(tmp_path / "apart", material, settings, whole=True)
+    together = _tuner(tmp_path / "together", material, settings, whole=True)
+    forwards = []
+    monkeypatch.setattr(together, "_forwards", lambda rows: forwards.append(len(rows)) or [rows])
+    apart.run(until=1)
+    together.run(until=1)
+    assert forwards == [3]
+    for ours, theirs in zip(apart.change.parameters(), together.change.parameters(), strict=True):
+        one, other = (apart._adam.state[ours]["exp_avg"], together._adam.state[theirs]["exp_avg"])
+        assert (one - other).norm() <= 1e-4 * one.norm()  # of the gradient: AdamW's first step knows its sign only
+
+
 def test_all_matrices_and_norms_are_tuned_and_the_token_vectors_are_not(folder: Path, tmp_path: Path) -> None:
     tuner = _tuner(tmp_path / "run", load(folder), replace(_TINY, rate=0.1), whole=True)
     before = {name: weight.clone() for name, weight in tuner.model.named_parameters()}
