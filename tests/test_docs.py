@@ -36,6 +36,32 @@ def test_every_source_file_that_a_page_names_is_there() -> None:
             assert name == "last_tokens.py" or any(path.endswith(f"/{name}") for path in known), f"{page}: {name}"
 
 
+def test_what_is_said_of_a_gpu_is_what_was_found() -> None:
+    page = " ".join((DOCS / "benchmarks" / "speed.md").read_text().split())
+    checked = json.loads((DOCS / "benchmarks" / "gpu-check-h100.json").read_text())["parts"]
+    rows = [(name, row) for name, part in checked.items() for row in part["rows"]]
+    assert rows
+    assert all(row["passed"] for _, row in rows)
+    worst = max(row.get("difference", 0) for name, row in rows if "bfloat16" not in name and "bf16" not in name)
+    assert f"in fp32 is {worst:.1e}".replace("e-0", "e-") in page
+    timed = json.loads((DOCS / "benchmarks" / "gpu-check-h200.json").read_text())["parts"]
+    full, naive, blend, fusion = timed["latency, qwen2.5-0.5b, 4,096 tokens, KV in memory"]["rows"]
+    assert f"4,096 tokens in {full['ttft_ms']:.0f} ms" in page
+    loses = f"takes {naive['ttft_ms']:.0f} ms, {naive['speedup']:.2f} times as fast"
+    assert f"{loses} [{naive['speedup_low']:.2f}, {naive['speedup_high']:.2f}]" in page
+    assert f"of which {naive['place_ms']:.0f} are for placing" in page
+    assert f"is {blend['speedup']:.2f} times as fast, `fusionrag` {fusion['speedup']:.2f}" in page
+    blocks_, kernel = timed["sparse-query attention, 32/8 heads of 128"]["rows"][-2:]
+    assert f"{kernel['ms']:.1f} ms by our kernel, {blocks_['ms']:.0f} ms in blocks" in page
+    assert f"{kernel['flash_ms']:.1f} ms by flash" in page
+    assert f"{kernel['useful_flops_over_flash']:.0%}".replace("%", " % of flash") in page
+    assert 16 <= blocks_["ms"] / kernel["ms"] < 17
+    off, step, on, _ = timed["cuDNN on and off, qwen2.5-0.5b, 4,096 tokens"]["rows"]
+    assert f"from {off['prefill_ms']:.0f} to {on['prefill_ms']:.0f} ms" in page
+    assert f"from {off['step_ms']:.0f} to {on['step_ms']:.0f}." in page
+    assert f"({step['step_ms']:.0f} ms a" in page
+
+
 def test_the_examples_of_adding_a_method_run(tmp_path: Path, reader: Reader) -> None:
     engine, chunks = make(tmp_path, reader, "fusionrag", "naive")
     asked: list[Method] = []

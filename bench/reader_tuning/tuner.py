@@ -22,7 +22,6 @@ from reader_tuning.contexts import Context
 from reader_tuning.examine import examine, shares
 from reader_tuning.rows import Layout
 
-
 _TOGETHER = 4
 """Rows of a forward on a GPU: some 13 GB of activations of a model of 135 million parameters."""
 
@@ -180,7 +179,7 @@ class Tuner:
         self._losses.append(total)
 
     def _forwards(self, rows: list[Row]) -> list[list[Row]]:
-        """The rows of each forward, alike in length, since padding is computed too; one on a CPU, which it costs most."""
+        """The rows of each forward, alike in length, since padding is computed too; a single one on a CPU."""
         size = 1 if self.model.device.type == "cpu" else _TOGETHER
         ordered = sorted(rows, key=lambda row: len(row.ids))
         return [ordered[i : i + size] for i in range(0, len(ordered), size)]

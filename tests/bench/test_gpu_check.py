@@ -44,6 +44,18 @@ def test_a_failed_check_and_a_broken_part_fail_the_run_but_not_the_parts_after_t
     assert gpu_check.run([Part("wrong", 1, lambda: [{"passed": False}])], out, "cpu") == 1
 
 
+def test_some_of_the_parts_can_be_asked_for(tmp_path: Path, monkeypatch, capsys: pytest.CaptureFixture[str]) -> None:
+    ran: list[str] = []
+    parts = [Part(name, 1, lambda name=name: ran.append(name) or []) for name in ("latency, a", "kernel", "latency, b")]
+    monkeypatch.setattr(gpu_check, "_parts", lambda device: parts)
+    monkeypatch.setenv("OUT", str(tmp_path))
+    assert gpu_check.main(["--only", "latency", "--seconds", "60"]) == 0
+    assert ran == ["latency, a", "latency, b"]
+    with pytest.raises(SystemExit):
+        gpu_check.main(["--only", "decoding"])
+    assert "no part begins with decoding; there are latency, a; kernel; latency, b" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("name", gpu_check.ARCHITECTURES)
 def test_recomputing_everything_is_full_prefill_and_reusing_everything_is_not(name: str, dtype: torch.dtype) -> None:
