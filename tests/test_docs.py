@@ -62,6 +62,20 @@ def test_what_is_said_of_a_gpu_is_what_was_found() -> None:
     assert f"({step['step_ms']:.0f} ms a" in page
 
 
+def test_what_is_said_of_readers_tuned_on_a_gpu_is_what_was_found() -> None:
+    page = " ".join((DOCS / "reader.md").read_text().split())
+    curves = json.loads((DOCS / "benchmarks" / "readers-h200.json").read_text())["curves"]
+    looks = [[line for line in curve if "validation" in line] for curve in curves.values()]
+    before, halfway, end = (
+        sorted(line["validation"]["notes"]["exact"] for line in of) for of in zip(*looks, strict=True)
+    )
+    held = sorted(look[0]["validation"]["notes"]["holds"] for look in looks)
+    shown = [f"{of[0]:.2f} to {of[-1]:.2f}".replace("0.", ".") for of in (held, halfway, end)]
+    assert before[-1] < halfway[0]
+    assert f"{shown[0]} before, {shown[1]} halfway and {shown[2]} at the end" in page
+    assert {f"{look[-1]['tokens'] / 1e6:.1f}" for look in looks} == {"2.2"}
+
+
 def test_the_examples_of_adding_a_method_run(tmp_path: Path, reader: Reader) -> None:
     engine, chunks = make(tmp_path, reader, "fusionrag", "naive")
     asked: list[Method] = []
