@@ -63,7 +63,7 @@ page-check: .venv-page/.ready
 .venv-%/.ready: requirements-%.txt $(READY)
 	test -x $(@D)/bin/python || $(BIN)/python -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --requirement $<
-	$(BIN)/python -c "import site; print(*site.getsitepackages(), sep='\n')" > "$$($(@D)/bin/python -c 'import site; print(site.getsitepackages()[0])')/ragcache.pth"
+	$(BIN)/python -c "import site; print(*(f'import site; site.addsitedir({one!r})' for one in site.getsitepackages()), sep='\n')" > "$$($(@D)/bin/python -c 'import site; print(site.getsitepackages()[0])')/ragcache.pth"
 	touch $@
 
 # Trains the bundled reader from nothing: hours, on one core.
