@@ -17,11 +17,9 @@ and DIR in `PYTHONPATH`.
 """
 
 import copy
-import io
 import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from itertools import pairwise
@@ -36,6 +34,7 @@ from openai_ragcache import Tenants
 from ragcache_bench import report
 from ragcache_bench.commands.options import use_threads, write
 from ragcache_bench.metrics import agrees, bootstrap, bootstrap_ratio, exact_match
+from ragcache_bench.speed.peers.contextpilot import Order, reorder_by_contextpilot
 from ragcache_bench.tasks import Example, Trace
 from studied_server import serve, wait_until_idle
 
@@ -47,9 +46,6 @@ _PARTS = 5  # of the trace, over which what is reused grows
 _TOKENS = 24  # of an answer, at most
 _NAME = "asked"
 _REUSING = ("reused", "prefix", "reordered")
-
-#: Chunks, as another program would order them.
-Order = Callable[[Sequence[str]], tuple[str, ...]]
 
 Messages = Sequence[Mapping[str, str]]
 
@@ -112,20 +108,6 @@ def messages_of(example: Example) -> list[dict[str, str]]:
     notes = "\n\n".join(text.strip() for text in example.chunks)
     user = f"{BEFORE_CHUNKS}{notes}\n\n{BEFORE_QUESTION}{example.question}"
     return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": user}]
-
-
-def reorder_by_contextpilot() -> Order:
-    """ContextPilot, which remembers what it was asked to order, and says much about it."""
-    from contextpilot.server.live_index import ContextPilot
-
-    pilot = ContextPilot(use_gpu=False)
-
-    def order(chunks: Sequence[str]) -> tuple[str, ...]:
-        with redirect_stdout(io.StringIO()):
-            [found], _ = pilot.reorder(list(chunks))
-        return tuple(found)
-
-    return order
 
 
 def ask(client: httpx.Client, messages: Messages, **choice: Any) -> tuple[str, dict[str, Any], float]:

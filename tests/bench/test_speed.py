@@ -1,8 +1,11 @@
 """Peers, traces, throughput and ingestion on tiny shapes: who takes part, what is the same, what is counted."""
 
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -12,6 +15,7 @@ from ragcache_bench.speed import ingestion, machine, throughput
 from ragcache_bench.speed.latency import Latency, measure
 from ragcache_bench.speed.machine import added, instructions
 from ragcache_bench.speed.peers import PrefixCache, SameOrder
+from ragcache_bench.speed.peers.contextpilot import OrderedByContextPilot
 from ragcache_bench.speed.peers.prefix_cache import LEAST
 from ragcache_bench.speed.runners import Turn, drop_pages, other, own, shuffled
 from ragcache_bench.speed.scaling import scaling
@@ -19,7 +23,7 @@ from ragcache_bench.speed.shapes import CHUNK, filled, question, random_reader, 
 from ragcache_bench.speed.trace import Trace, replay
 
 from ragcache.engine.engine import Engine
-from ragcache.errors import InvalidArgument
+from ragcache.errors import InvalidArgument, MissingExtra
 from ragcache.index.index import Index
 from ragcache.methods import METHODS
 from ragcache.model.reader import Reader
@@ -78,6 +82,32 @@ def test_a_prefix_cache_gives_what_full_prefill_gives(
     assert all(count == whole or count <= (1 - LEAST) * whole for count in seen[1:])  # a short beginning costs more
     if ordered:
         assert all(count <= len(turns[1][0].parts[-1]) for count in seen[1:])  # nothing but the question
+
+
+def test_a_peer_has_its_chunks_in_the_order_that_contextpilot_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+
+    class Pilot:
+        def __init__(self, *, use_gpu: bool) -> None:
+            assert not use_gpu
+
+        def reorder(self, contexts: list[str]) -> tuple[list[list[str]], list[int]]:
+            print("many words")
+            asked.append(contexts)
+            return [contexts[::-1]], [0]
+
+    peer = Mock(remembers=True)
+    peer.name = "prefix cache"
+    with pytest.raises(MissingExtra, match="pip install --no-deps --target DIR contextpilot"):
+        OrderedByContextPilot(peer)
+    monkeypatch.setitem(sys.modules, "contextpilot", ModuleType("contextpilot"))
+    monkeypatch.setitem(sys.modules, "contextpilot.server", ModuleType("contextpilot.server"))
+    monkeypatch.setitem(sys.modules, "contextpilot.server.live_index", SimpleNamespace(ContextPilot=Pilot))
+    ordered = OrderedByContextPilot(peer)
+    assert (ordered.name, ordered.remembers) == ("prefix cache, ContextPilot's order", True)
+    ordered.first_token([[1], [2, 3], [4], [5]])
+    peer.first_token.assert_called_once_with([[1], [4], [2, 3], [5]])
+    assert len(asked[0]) == 2
 
 
 def test_peers_and_stores_take_part_in_latency(reader: Reader) -> None:

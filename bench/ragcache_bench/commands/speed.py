@@ -20,7 +20,8 @@ Store = Annotated[str, typer.Option(metavar="WHERE", help="Where our KV is: memo
 Repeats = Annotated[int, typer.Option(min=1, metavar="N", help="Paired measurements of each.")]
 Out = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the JSON to a file too, and a table beside it.")]
 Peers = Annotated[
-    str, typer.Option(metavar="A,B", help="Of prefix-cache, llama.cpp:q8_0, llama.cpp:bf16, llama.cpp:f32.")
+    str,
+    typer.Option(metavar="A,B", help="Of prefix-cache, contextpilot, llama.cpp:q8_0, llama.cpp:bf16, llama.cpp:f32."),
 ]
 _LLAMA = "llama.cpp:"
 
@@ -66,12 +67,16 @@ def peers(names: str, reader: "Reader", capacity: int, *, orders: bool) -> "Iter
 
     from ragcache.errors import InvalidArgument
     from ragcache_bench.speed.peers import PrefixCache, SameOrder
+    from ragcache_bench.speed.peers.contextpilot import OrderedByContextPilot
 
     with ExitStack() as stack:
         found: list[Peer] = []
         for name in split(names):
             if name == "prefix-cache":
                 found += [PrefixCache(reader), *([SameOrder(PrefixCache(reader))] if orders else ())]
+                continue
+            if name == "contextpilot":
+                found.append(OrderedByContextPilot(PrefixCache(reader)))
                 continue
             from ragcache_bench.speed.peers.llama import LlamaCold, LlamaRestored, LlamaSpliced, contexts
 

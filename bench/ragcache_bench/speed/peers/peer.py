@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from torch import Tensor
@@ -36,8 +36,8 @@ class Peer(Protocol):
 
 
 @dataclass(frozen=True)
-class SameOrder:
-    """A peer whose chunks always come in the same order: a prefix cache's best case.
+class Reordered:
+    """A peer whose chunks come in another order than that of the prompt.
 
     Attributes
     ----------
@@ -46,11 +46,16 @@ class SameOrder:
     """
 
     peer: Peer
+    called: ClassVar[str]
+
+    def order(self, chunks: Parts) -> Parts:
+        """The chunks, each as its token ids, in the order that the peer is to have them in."""
+        raise NotImplementedError
 
     @property
     def name(self) -> str:
         """The peer's, and its order."""
-        return f"{self.peer.name}, same order"
+        return f"{self.peer.name}, {self.called}"
 
     @property
     def remembers(self) -> bool:
@@ -62,16 +67,32 @@ class SameOrder:
         self.peer.reset()
 
     def ready(self, parts: Parts) -> None:
-        """As the peer's."""
-        self.peer.ready(_sorted(parts))
+        """As the peer's, which makes what exists whatever the order."""
+        self.peer.ready(parts)
 
     def first_token(self, parts: Parts) -> Tensor:
-        """As the peer's."""
-        return self.peer.first_token(_sorted(parts))
+        """As the peer's; the time that ordering takes is inside."""
+        prefix, *chunks, question = parts
+        return self.peer.first_token([prefix, *self.order(chunks), question])
 
     def settle(self) -> None:
         """As the peer's."""
         self.peer.settle()
+
+
+class SameOrder(Reordered):
+    """A peer whose chunks always come in the same order: a prefix cache's best case."""
+
+    called = "same order"
+
+    def order(self, chunks: Parts) -> Parts:
+        """Sorted by their tokens."""
+        return sorted(chunks, key=tuple)
+
+    def ready(self, parts: Parts) -> None:
+        """As the peer's: what it keeps is a prompt in this order."""
+        prefix, *chunks, question = parts
+        self.peer.ready([prefix, *self.order(chunks), question])
 
 
 def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
@@ -84,8 +105,3 @@ def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
 def joined(parts: Parts) -> list[int]:
     """A prompt's token ids."""
     return [token for part in parts for token in part]
-
-
-def _sorted(parts: Parts) -> Parts:
-    prefix, *chunks, question = parts
-    return [prefix, *sorted(chunks, key=tuple), question]
