@@ -54,7 +54,7 @@ def serve(
         ),
     ] = None,
     name: Annotated[
-        str, typer.Option(metavar="NAME", help="What clients call the model; without it, its own name.")
+        str, typer.Option("--name", metavar="NAME", help="What clients call the model; without it, its own name.")
     ] = "",
     queue: Annotated[
         int, typer.Option(metavar="N", help="Most requests that wait; the next is refused with 429.")

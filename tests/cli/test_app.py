@@ -1,5 +1,6 @@
 """How the command line starts, fails and ends."""
 
+import inspect
 import signal
 import subprocess
 import sys
@@ -36,6 +37,21 @@ def test_every_command_and_option_says_what_it_is() -> None:
         assert shown.help, path
         for param in shown.params:
             assert param.help, f"{path} {param.name}"
+
+
+def test_an_option_whose_metavar_is_its_name_in_capitals_is_named() -> None:
+    import typer
+    from typer.utils import get_params_from_function
+
+    checked = 0
+    for path, shown in _commands(typer.main.get_command(app), "ragcache"):
+        if shown.callback is None:
+            continue
+        for name, param in get_params_from_function(inspect.unwrap(shown.callback)).items():
+            if getattr(param.default, "metavar", None) == name.upper():  # typer 0.27 would call it --NAME
+                assert param.default.param_decls, f"{path} --{name}"
+                checked += 1
+    assert checked
 
 
 def test_the_page_of_the_command_line_is_what_the_help_texts_say() -> None:

@@ -40,7 +40,7 @@ Adapter = Annotated[
     str | None,
     typer.Option("--adapter", metavar="DIR", help="Folder of a LoRA adapter, as PEFT writes it, to merge into it."),
 ]
-Dtype = Annotated[str, typer.Option(metavar="DTYPE", help="auto, float32, bfloat16 or float16.")]
+Dtype = Annotated[str, typer.Option("--dtype", metavar="DTYPE", help="auto, float32, bfloat16 or float16.")]
 Tokens = Annotated[int, typer.Option("--max-new-tokens", min=1, metavar="N", help="Most tokens of an answer.")]
 Workers = Annotated[int, typer.Option(min=1, metavar="N", help="Processes that answer; each loads the model.")]
 Methods = Annotated[str, typer.Option("--methods", "--method", metavar="A,B", help="Rows of `ragcache methods`.")]

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from ragcache_bench.speed.peers import Peer
 
 ModelShape = Annotated[str, typer.Option(metavar="NAME", help="Sizes of a published model, or a checkpoint.")]
-Dtype = Annotated[str, typer.Option(metavar="DTYPE", help="float32, bfloat16 or float16.")]
-Device = Annotated[str, typer.Option(metavar="DEVICE", help="cuda or cpu; without it CUDA if there.")]
+Dtype = Annotated[str, typer.Option("--dtype", metavar="DTYPE", help="float32, bfloat16 or float16.")]
+Device = Annotated[str, typer.Option("--device", metavar="DEVICE", help="cuda or cpu; without it CUDA if there.")]
 Store = Annotated[str, typer.Option(metavar="WHERE", help="Where our KV is: memory, warm or cold files.")]
 Repeats = Annotated[int, typer.Option(min=1, metavar="N", help="Paired measurements of each.")]
 Out = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the JSON to a file too, and a table beside it.")]
