@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 from faults.small import Letters
@@ -52,6 +53,7 @@ def test_two_processes_encode_each_chunk_once(tmp_path: Path, checkpoint: Path) 
     ]  # fmt: skip
     while not all((tmp_path / f"ready{n}").exists() for n in range(2)):
         assert all(one.poll() is None for one in running)
+        time.sleep(0.05)  # they need the processor
     (tmp_path / "go").touch()
     said = [list(map(int, one.communicate(timeout=120)[0].split())) for one in running]
     assert sum(made for made, _, _ in said) == COUNT
