@@ -203,6 +203,27 @@ def test_what_codecs_answer_on_the_larger_model_is_what_was_measured() -> None:
         assert f"[{delta['low']:.3f}, {delta['high']:.3f}] for `{codec}`".replace("0.", ".") in page.replace("0.", ".")
 
 
+def test_what_codecs_answer_on_every_task_and_twin_is_what_was_measured() -> None:
+    pooled = json.loads((DOCS / "benchmarks" / "kv-codecs-tasks.json").read_text())["pooled"]
+    page = " ".join((DOCS / "guides" / "storage.md").read_text(encoding="utf-8").split())
+    em = {row["codec"]: f"{row['em']:.3f}"[1:] for row in pooled if row["method"] == "auto"}
+    assert em["raw"] == em["int8"]
+    assert f"{pooled[0]['n']} questions in fp32" in page
+    assert f"the default {em['raw']} are right from `raw` and from `int8`, {em['k8v4']} from `k8v4`" in page
+    assert {(row["codec"], row["lost"] + row["won"]) for row in pooled} == {("raw", 0), ("int8", 0), ("k8v4", 1)}
+    bound = 100 * (1 - 0.05 ** (1 / pooled[0]["n"]))  # of a share that was not met once
+    assert f"changes to {bound:.1f} points" in page
+
+
+def test_how_long_a_command_is_by_its_start_is_what_was_measured() -> None:
+    rows = json.loads((DOCS / "benchmarks" / "cold-start.json").read_text())["rows"]
+    page = " ".join((DOCS / "decisions.md").read_text(encoding="utf-8").split())
+    (row,) = (row for row in rows if row["seconds"] == "processor")
+    before, lean, ratio = (row[name] for name in ("before", "lean", "ratio"))
+    assert f"takes {before['median']:.1f} seconds of a processor without it and {lean['median']:.1f} with it" in page
+    assert f"{ratio['median']:.2f} times sooner [{ratio['least']:.2f}, {ratio['most']:.2f}]" in page
+
+
 def test_what_many_processes_did_is_what_was_measured() -> None:
     found = json.loads((DOCS / "benchmarks" / "many-processes.json").read_text())
     page = " ".join((DOCS / "guides" / "storage.md").read_text(encoding="utf-8").split())
