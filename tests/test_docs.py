@@ -224,6 +224,22 @@ def test_how_long_a_command_is_by_its_start_is_what_was_measured() -> None:
     assert f"{ratio['median']:.2f} times sooner [{ratio['least']:.2f}, {ratio['most']:.2f}]" in page
 
 
+def test_what_contextpilot_gains_on_a_trace_is_what_was_measured() -> None:
+    found = json.loads((DOCS / "benchmarks" / "trace-contextpilot-smollm2.json").read_text())
+    page = " ".join((DOCS / "benchmarks" / "speed.md").read_text(encoding="utf-8").split())
+    said = {row["method"]: tuple(row[f"speedup{end}"] for end in ("", "_low", "_high")) for row in found["rows"]}
+    for method, name, digits in (
+        ("prefix cache", "the prefix cache alone", 2),
+        ("prefix cache, ContextPilot's order", "in ContextPilot's order", 2),
+        ("naive", "naive reuse", 1),
+        ("prophetkv", "`prophetkv` at 15 %", 1),
+    ):
+        ratio, low, high = (f"{one:.{digits}f}" for one in said[method])
+        assert f"{name} {ratio}× [{low}, {high}]" in page
+    trace = found["meta"]["trace"]
+    assert f"{trace['questions']} questions over {trace['chunks'] * trace['tokens']:,} tokens" in page
+
+
 def test_what_many_processes_did_is_what_was_measured() -> None:
     found = json.loads((DOCS / "benchmarks" / "many-processes.json").read_text())
     page = " ".join((DOCS / "guides" / "storage.md").read_text(encoding="utf-8").split())
