@@ -20,7 +20,7 @@ PLACES = ("ragcache", "bench", "cli", "integrations")
 PAGES = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.name != "cli.md")]
 NAMED = re.compile(r"(\brun )?`(ragcache [^`]*)`")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
-FOREIGN = {"--dirty", "--always", "--abbrev", "--exclude", "--upgrade", "--no-deps"}  # git's and pip's
+FOREIGN = {"--dirty", "--always", "--abbrev", "--exclude", "--upgrade", "--no-deps", "--target"}  # git's and pip's
 FOREIGN |= {
     *("--kv-transfer-config", "--kv", "--served-model-name", "--worker-cls", "--worker", "--max-num-batched-tokens"),
     *("--pipeline-parallel-size", "--data-parallel-size", "--tensor-parallel-size", "--enable-lora", "--block-size"),
@@ -30,6 +30,7 @@ BENCH = ROOT / "bench"
 STYLES = BENCH / "ragcache_bench/pages"  # which name custom properties
 SCRIPTS = (  # with their own options
     *(BENCH / name for name in ("reader_training", "reader_tuning", "studies")),
+    BENCH / "ragcache_bench/gpu_check.py",  # which is run as a module
     ROOT / "integrations/vllm_ragcache/planned.py",  # vLLM's
 )
 
