@@ -1,5 +1,6 @@
 """What a benchmark asks of something else that answers."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
@@ -36,7 +37,7 @@ class Peer(Protocol):
 
 
 @dataclass(frozen=True)
-class Reordered:
+class Reordered(ABC):
     """A peer whose chunks come in another order than that of the prompt.
 
     Attributes
@@ -48,9 +49,9 @@ class Reordered:
     peer: Peer
     called: ClassVar[str]
 
+    @abstractmethod
     def order(self, chunks: Parts) -> Parts:
         """The chunks, each as its token ids, in the order that the peer is to have them in."""
-        raise NotImplementedError
 
     @property
     def name(self) -> str:
