@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from openai_ragcache.engine_queue import EngineQueue
+from ragcache.encode import Encoder
 from ragcache.engine.parsed_prompt import ChunkPlace, ParsedPrompt
 from ragcache.engine.request import Request
 from ragcache.index.chunks import text_id
@@ -68,20 +69,19 @@ class Learner:
 
         A chunk of the index that stands there in JSON need not come again: its text is known to be one that does.
         """
-        encoder = request.method.encode
+        encoder = (request.instead_of or request.method).encode
         if not self._index.second_sight.limit or encoder is None or not isinstance(request.frame, ParsedPrompt):
             return
         for text in [*request.frame.escaped, *self._find_repeated(request.frame)]:
             name = text_id(text)
             if name in self._pending or self._index.second_sight.has(name):
                 continue
-            if self._queue.when_idle(partial(self._make, name, text, request)):
+            if self._queue.when_idle(partial(self._make, name, text, encoder)):
                 self._pending.add(name)
 
-    def _make(self, name: str, text: str, request: Request, give_way: Callable[[], None]) -> None:
-        if request.method.encode is not None:
-            with self._index.reader.checked(give_way):
-                self._index.learn(text, request.method.encode)
+    def _make(self, name: str, text: str, encoder: Encoder, give_way: Callable[[], None]) -> None:
+        with self._index.reader.checked(give_way):
+            self._index.learn(text, encoder)
         self._pending.discard(name)
 
     def _find_repeated(self, frame: ParsedPrompt) -> list[str]:

@@ -100,6 +100,11 @@ class ParsedPrompt:
         """Those that were found, in order."""
         return [part.chunk for part in self.parts if isinstance(part, ChunkPlace)]
 
+    @property
+    def fresh_tokens(self) -> int:
+        """How many tokens are of no chunk."""
+        return sum(len(part.rest if isinstance(part, ChunkPlace) else part) for part in self.parts)
+
     def prompt(self, chunks: Sequence[Segment], question: str = "", *, prefix: Segment | None = None) -> Prompt:
         """The prompt with chunks in its places; its question is its own, and its beginning, `prefix` or not."""
         waiting = iter(chunks)

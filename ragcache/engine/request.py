@@ -55,6 +55,8 @@ class Request:
         Contexts that several questions are asked over at once.
     flop_counter : FlopCounter or None
         Adds up what is computed before the first token; one of the plan's own by default.
+    instead_of : Method or None
+        The row in whose place full prefill answers, being sooner.
     """
 
     question: str
@@ -68,6 +70,7 @@ class Request:
     notes: tuple[str, ...] = ()
     shared: SharedContexts | None = None
     flop_counter: FlopCounter | None = None
+    instead_of: Method | None = None
 
     def repeated(self, *, full: bool = False) -> Self:
         """The same once more, on a clock of its own, its chunks found already; by full prefill if asked for."""
@@ -217,7 +220,8 @@ class RequestBuilder:
     def _build(
         self, question: str, chunks: Sequence[Chunk], frame: Template | ParsedPrompt, options: RequestOptions
     ) -> Request:
-        row, notes = self._choose(options, chunks)
+        asked = find_method(options.method or self.method)
+        row, notes = self._choose(asked, options, chunks, frame)
         row.check_tuning(self._index.reader.tuning, self._index.reader.label)
         ratio, whole = self._share(row, options)
         if options.check and any(chunk.source for chunk in chunks):  # of others there is no KV anyway
@@ -232,7 +236,7 @@ class RequestBuilder:
         clock, sampling = options.clock or Clock(self._index.reader.device), options.sampling or Sampling()
         return Request(
             question, tuple(chunks), frame, row, ratio, sampling, clock, options.drafts, said, options.shared,
-            options.flop_counter,
+            options.flop_counter, None if row is asked else asked,
         )  # fmt: skip
 
     def _share(self, row: Method, options: RequestOptions) -> tuple[float, tuple[str, ...]]:
@@ -250,13 +254,32 @@ class RequestBuilder:
         row.check_states(share, reader.label)
         return share, tuple(notes)
 
-    def _choose(self, options: RequestOptions, chunks: Sequence[Chunk]) -> tuple[Method, tuple[str, ...]]:
-        """The method that answers: where none is named, full prefill, with a note, if it was measured to be sooner."""
-        row = find_method(options.method or self.method)
+    def _choose(
+        self, row: Method, options: RequestOptions, chunks: Sequence[Chunk], frame: Template | ParsedPrompt
+    ) -> tuple[Method, tuple[str, ...]]:
+        """The method that answers: where none is named, full prefill, with a note, if it is sooner."""
         named = options.method is not None or options.recompute is not None
         if options.at_once or named or not chunks:
             return row, ()
         known, context = BreakEven.of(self._index, self.method), sum(len(chunk.segment) for chunk in chunks)
-        if known is None or context > known.tokens:
-            return row, ()
-        return find_method("full"), (known.note(context),)
+        if known is not None and context <= known.tokens:
+            return find_method("full"), (known.note(context),)
+        fresh = frame.fresh_tokens if isinstance(frame, ParsedPrompt) else 0
+        if self._gains_by_full(row, chunks) and fresh > (1 - row.budget(None)) * context:
+            return find_method("full"), (_note_fresh(fresh, context),)
+        return row, ()
+
+    def _gains_by_full(self, row: Method, chunks: Sequence[Chunk]) -> bool:
+        """Whether full prefill is as good at the least, and one pass over fresh text where the row takes two.
+
+        The default reads fresh text to choose what it recomputes, and again to answer. What chunks know of a document
+        whose other chunks were not retrieved, full prefill does not.
+        """
+        return row.name == DEFAULT_METHOD and not self._index.reader.states and not any(one.source for one in chunks)
+
+
+def _note_fresh(fresh: int, context: int) -> str:
+    return (
+        f"prefilled in full: {fresh:,} tokens of the prompt are in no known chunk, and reuse would compute them twice "
+        f"to save the {context:,} that are; name a method to have it all the same"
+    )

@@ -10,16 +10,21 @@ import torch
 from conftest import tiny_reader
 from staged import QUESTION, make
 
+from ragcache.encode import InDocument, Prefixed
 from ragcache.engine import break_even, calibrate
 from ragcache.engine.break_even import BreakEven, machine
 from ragcache.engine.chat import Message
 from ragcache.engine.engine import Engine
+from ragcache.engine.request import RequestOptions
 from ragcache.index.chunks import Chunk
 from ragcache.methods import METHODS
+from ragcache.model.decode import Sampling
+from ragcache.rag import RagCache
 from ragcache.report import CacheReport
 from ragcache.store import LocalStore
 
 Made = tuple[Engine, list[Chunk]]
+SHORT = Sampling(max_new_tokens=2)
 
 
 @pytest.fixture
@@ -96,6 +101,62 @@ def test_a_prompt_that_somebody_else_wrote_is_prefilled_too(made: Made) -> None:
     assert engine.complete(prompt).report.method == "full"
     assert engine.stream(QUESTION, chunks, history=earlier).report.method == "full"
     assert engine.complete("No chunk is in this one.").report.method == "auto"
+
+
+def learnt_prompt(engine: Engine, words: int, *parts: str) -> str:
+    """A prompt of learnt texts, and so many words that nobody knows."""
+    for part in parts:
+        engine.index.learn(part, InDocument())
+    return "\n\n".join([*parts, "Nothing of this is known. " * words, QUESTION])
+
+
+LEARNT = ("The weir was dredged in autumn by a crew from the coast, who left their nets behind. " * 3).strip()
+
+
+def test_more_fresh_text_than_learnt_is_prefilled_and_says_so(tmp_path: Path) -> None:
+    with RagCache.open(tmp_path / "index", model=tiny_reader(), second_sight_bytes=1 << 20) as rag:
+        engine, prompt = rag.engine, learnt_prompt(rag.engine, 40, LEARNT)
+        request = engine.requests.from_prompt(prompt)
+        assert (request.method.name, request.instead_of) == ("full", METHODS["auto"])
+        found = engine.complete(prompt, sampling=SHORT)
+        assert torch.equal(found.logits, engine.complete(prompt, method="full", sampling=SHORT).logits)
+        [note] = [note for note in found.report.notes if note.startswith("prefilled in full")]
+        fresh, context = request.frame.fresh_tokens, size(list(request.chunks))
+        assert f"{fresh:,} tokens of the prompt" in note
+        assert f"the {context:,} that are" in note
+        assert fresh + context == len(
+            engine.requests.parser.parse(prompt).prompt([chunk.segment for chunk in request.chunks])
+        )
+
+
+@pytest.mark.parametrize("how", [{"method": "auto"}, {"recompute": 0.05}, {"at_once": True}])
+def test_who_names_how_to_reuse_has_learnt_texts_reused_among_much_fresh_text(
+    tmp_path: Path, how: dict[str, Any]
+) -> None:
+    with RagCache.open(tmp_path / "index", model=tiny_reader(), second_sight_bytes=1 << 20) as rag:
+        prompt = learnt_prompt(rag.engine, 40, LEARNT)
+        assert rag.engine.requests.from_prompt(prompt, RequestOptions(**how)).method.name == "auto"
+        assert rag.engine.requests.from_prompt(prompt).method.name == "full"
+
+
+def test_mostly_learnt_text_is_reused(tmp_path: Path) -> None:
+    with RagCache.open(tmp_path / "index", model=tiny_reader(), second_sight_bytes=1 << 20) as rag:
+        request = rag.engine.requests.from_prompt(learnt_prompt(rag.engine, 0, LEARNT))
+        assert (request.method.name, request.instead_of) == ("auto", None)
+
+
+def test_what_a_document_knows_outweighs_fresh_text(made: Made) -> None:
+    engine, chunks = made
+    prompt = "\n\n".join([*(chunk.text for chunk in chunks), "Nothing of this is known. " * 100, QUESTION])
+    assert engine.requests.from_prompt(prompt).method.name == "auto"
+
+
+def test_a_row_that_reads_fresh_text_once_gives_way_to_nothing(tmp_path: Path) -> None:
+    with RagCache.open(tmp_path / "index", model=tiny_reader(), method="naive", second_sight_bytes=1 << 20) as rag:
+        rag.engine.index.learn(LEARNT, Prefixed())
+        request = rag.engine.requests.from_prompt(f"{LEARNT}\n\n{'Nothing of this is known. ' * 40}\n\n{QUESTION}")
+        assert request.chunks
+        assert request.method.name == "naive"
 
 
 @pytest.mark.parametrize(
