@@ -1,8 +1,11 @@
 """Listen, until told to stop; then end what was begun."""
 
+import asyncio
 from collections.abc import Callable
 
+import h11
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from openai_ragcache.app import create_app
 from openai_ragcache.settings import ServerSettings
@@ -40,7 +43,7 @@ def configure(tenants: Tenants, settings: ServerSettings) -> uvicorn.Config:
         create_app(tenants, settings),
         host=settings.host.strip("[]"),
         port=settings.port,
-        http="h11",  # it limits headers
+        http=_connection(settings.headers_seconds),
         h11_max_incomplete_event_size=_HEADERS,
         ws="none",
         lifespan="on",
@@ -49,6 +52,38 @@ def configure(tenants: Tenants, settings: ServerSettings) -> uvicorn.Config:
         server_header=False,
         timeout_graceful_shutdown=settings.shutdown_seconds,
     )
+
+
+def _connection(headers_seconds: float) -> type[H11Protocol]:
+    """What uvicorn makes of each connection: h11 limits the size of headers, and this how long they take to come."""
+
+    class Connection(H11Protocol):
+        _closing: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self._wait_for_headers()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self._wait_for_headers()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            self._stop_waiting()
+
+        def _wait_for_headers(self) -> None:
+            if self.conn.their_state is not h11.IDLE:
+                self._stop_waiting()
+            elif self._closing is None:
+                self._closing = self.loop.call_later(headers_seconds, self.transport.close)
+
+        def _stop_waiting(self) -> None:
+            if self._closing is not None:
+                self._closing.cancel()
+                self._closing = None
+
+    return Connection
 
 
 class _Listening(uvicorn.Server):

@@ -28,8 +28,8 @@ class ServerSettings:
         Most tokens of a prompt; None for what the model takes.
     max_tokens : int
         Most tokens of an answer, where the request does not say.
-    body_seconds : float
-        How long a client may take to send a body.
+    headers_seconds, body_seconds : float
+        How long a client may take to send a request's headers, and its body.
     shutdown_seconds : int
         How long answers may take to end once the server is told to stop.
     verify : float
@@ -50,6 +50,7 @@ class ServerSettings:
     max_upload_bytes: int = 64 * MIB
     max_prompt_tokens: int | None = None
     max_tokens: int = 512
+    headers_seconds: float = 20.0
     body_seconds: float = 60.0
     shutdown_seconds: int = 30
     verify: float = 0.0

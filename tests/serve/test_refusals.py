@@ -230,6 +230,35 @@ def test_a_flood_of_headers_is_cut_off(url: str) -> None:
     assert not answer or b"400" in answer.splitlines()[0]
 
 
+def trickle(connection: socket.socket, data: bytes) -> None:
+    for letter in data:
+        connection.sendall(bytes([letter]))
+        time.sleep(0.03)
+
+
+@pytest.mark.parametrize("earlier", [0, 1])
+def test_headers_that_come_too_slowly_are_cut_off(rag: RagCache, earlier: int) -> None:
+    with serve(Tenants.of_one(rag), headers_seconds=0.4) as url:
+        where = urlsplit(url)
+        with socket.create_connection((where.hostname, where.port), timeout=10) as connection:
+            for _ in range(earlier):  # a connection that is used again
+                connection.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+                assert b"200" in connection.recv(4000).splitlines()[0]
+            began = time.monotonic()
+            with pytest.raises(ConnectionError):
+                trickle(connection, b"GET /health HTTP/1.1\r\nX: " + b"y" * 200)
+            assert 0.3 < time.monotonic() - began < 5
+
+
+def test_an_answer_may_take_longer_than_headers(rag: RagCache) -> None:
+    with serve(Tenants.of_one(rag), headers_seconds=0.05) as url, httpx.Client(timeout=60) as client:
+        for _ in range(2):
+            began = time.monotonic()
+            body = {**ASKED, "max_tokens": 100, "temperature": 2, "seed": 1}
+            assert client.post(f"{url}/chat/completions", json=body).status_code == 200
+            assert time.monotonic() - began > 0.05
+
+
 def test_a_body_that_does_not_come_is_given_up(rag: RagCache) -> None:
     with serve(Tenants.of_one(rag), body_seconds=0.2) as url:
         where = urlsplit(url)
