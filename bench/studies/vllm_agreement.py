@@ -14,7 +14,6 @@ tokens do not say with whose neighbours it was fused, so that method is asked ov
 import argparse
 import gc
 import json
-import os
 import random
 import tempfile
 from collections import defaultdict
@@ -23,14 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
-os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
-os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
-os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
-os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
-os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
-
 import torch
+from studied_vllm import first_logprobs, generate, start_vllm, version
 from torch import Tensor
 
 from ragcache import bundled
@@ -179,40 +172,18 @@ def watch_choices() -> list[list[int]]:
     return seen
 
 
-def start_vllm(folder: Path, model: str, block: int) -> Any:
-    """VLLM with the connector."""
-    from vllm import LLM
-    from vllm_ragcache.launch import connector_config
-    from vllm_ragcache.wanted import WORKER
-
-    from ragcache.model.loading import checkpoint_of
-
-    return LLM(
-        str(checkpoint_of(model)), dtype="float32", max_model_len=2048, block_size=block, enforce_eager=True,
-        max_logprobs=-1, logprobs_mode="raw_logprobs", enable_prefix_caching=True, worker_cls=WORKER,
-        kv_transfer_config=connector_config(folder),
-    )  # fmt: skip
-
-
 def compare(llm: Any, case: Case, method: str, share: float | None, chosen: list[list[int]]) -> dict[str, Any]:
     """How far vLLM is from our engine on one prompt."""
-    from vllm import SamplingParams
-
     ours = case.answers[method, share]
-    recompute = {} if share is None else {"recompute": share}
-    asked = {"kv_transfer_params": {"ragcache": {"method": method, **recompute}}}
-    prompt = {"prompt_token_ids": list(case.token_ids)}
-    first = SamplingParams(temperature=0, max_tokens=1, logprobs=-1, extra_args=asked)
+    asked = {"method": method} | ({} if share is None else {"recompute": share})
     chosen.clear()
-    [one] = llm.generate(prompt, first, use_tqdm=False)
+    one = generate(llm, case.token_ids, 1, ragcache=asked, logprobs=True)
     same = set(chosen[0] if chosen else ()) & set(ours.recomputed)
-    seen = {token: entry.logprob for token, entry in one.outputs[0].logprobs[0].items()}
-    theirs = torch.tensor([seen[token] for token in range(len(seen))])
-    greedy = SamplingParams(temperature=0, max_tokens=TOKENS, extra_args=asked)
-    [text] = llm.generate(prompt, greedy, use_tqdm=False)
+    theirs = first_logprobs(one)
+    text = generate(llm, case.token_ids, TOKENS, ragcache=asked)
     report = one.kv_transfer_params["ragcache"]
     return {
-        "difference": float((theirs - ours.logprobs[: len(seen)]).abs().max()),
+        "difference": float((theirs - ours.logprobs[: len(theirs)]).abs().max()),
         "recomputed": len(ours.recomputed),
         "same_recomputed": len(same),
         "same_text": text.outputs[0].text.strip() == ours.text,
@@ -240,7 +211,7 @@ def main() -> None:
                 answer_ourselves(engine, case, method, share)
         chosen = watch_choices()
         for number, block in enumerate(options.blocks):
-            llm = start_vllm(index.path, options.model, block)
+            llm = start_vllm(options.model, index.path, max_model_len=2048, block_size=block)
             for method, share in [row for row in wanted if row in FEW or not number]:
                 found = defaultdict[str, list[dict[str, Any]]](list)
                 for case in asked_of(method, prompts):
@@ -254,7 +225,7 @@ def main() -> None:
     command += f" --methods {' '.join(options.methods)}" if options.methods else ""
     about = {"command": command, "dtype": "float32"}
     options.out.write_text(
-        json.dumps({**about, "model": options.model, "vllm": _version(), "rows": rows}, indent=1) + "\n"
+        json.dumps({**about, "model": options.model, "vllm": version(), "rows": rows}, indent=1) + "\n"
     )
 
 
@@ -277,12 +248,6 @@ def summary(
             sum(one["loaded"] for one in results) / sum(one["prompt"] for one in results), 4
         ),
     }
-
-
-def _version() -> str:
-    import vllm
-
-    return str(vllm.__version__)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ it does nothing. Wall time and the processor's own are both kept, of one thread.
 
 import argparse
 import json
-import os
 import random
 import tempfile
 import time
@@ -21,18 +20,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
-os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
-os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
-os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "4")
-os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
-os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
-
 import torch
+from studied_vllm import start_vllm, version
 
 from ragcache.index.index import Index
 from ragcache.methods import DEFAULT_METHOD, find_method
-from ragcache.model.loading import checkpoint_of, load_reader
+from ragcache.model.loading import load_reader
 
 PARAGRAPHS, TOKENS = 24, 16
 #: What each system asks of the connector; full prefill gets a salt, too.
@@ -50,18 +43,6 @@ def fill_index(index: Index, xquad: Path) -> list[str]:
         for _ in index.encode(encoder) if encoder else ():
             pass
     return [article["paragraphs"][0]["qas"][0]["question"] for article in articles]
-
-
-def start_vllm(folder: Path, model: str, requests: int) -> Any:
-    """VLLM with the connector."""
-    from vllm import LLM
-    from vllm_ragcache.launch import connector_config
-    from vllm_ragcache.wanted import WORKER
-
-    return LLM(
-        checkpoint_of(model), dtype="float32", max_model_len=4096, max_num_seqs=requests, block_size=32,
-        enforce_eager=True, enable_prefix_caching=True, worker_cls=WORKER, kv_transfer_config=connector_config(folder),
-    )  # fmt: skip
 
 
 def write_prompts(
@@ -123,8 +104,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    import vllm
-
     torch.set_num_threads(1)
     turns: dict[str, list[dict[str, float]]] = {system: [] for system in SYSTEMS}
     with (
@@ -132,7 +111,7 @@ def main() -> None:
         Index(Path(folder) / "index", load_reader(options.model, dtype="float32")) as index,
     ):
         questions, rng = fill_index(index, options.xquad), random.Random(0)
-        llm = start_vllm(index.path, options.model, options.requests)
+        llm = start_vllm(options.model, index.path, max_model_len=4096, max_num_seqs=options.requests, block_size=32)
         for number in range(options.rounds + 1):
             prompts = write_prompts(index, questions, options.requests, options.paragraphs, rng)
             for system, taken in turns.items():
@@ -143,7 +122,7 @@ def main() -> None:
     about = {
         "command": f"python bench/studies/vllm_throughput.py --xquad xquad.en.json --model {options.model} "
         f"--requests {options.requests} --paragraphs {options.paragraphs} --rounds {options.rounds}",
-        "model": options.model, "dtype": "float32", "vllm": vllm.__version__, "threads": 1,
+        "model": options.model, "dtype": "float32", "vllm": version(), "threads": 1,
         "requests_at_once": options.requests, "rounds": options.rounds, "paragraphs_each": options.paragraphs,
         "tokens": TOKENS,
     }  # fmt: skip

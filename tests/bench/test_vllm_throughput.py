@@ -15,7 +15,9 @@ PROMPTS = [[1, 2, 3], [4, 5, 6, 7, 8]]
 
 @pytest.fixture(scope="module")
 def study() -> dict[str, Any]:
-    return runpy.run_path(str(ROOT / "bench" / "studies" / "vllm_throughput.py"))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.syspath_prepend(str(ROOT / "bench" / "studies"))
+        return runpy.run_path(str(ROOT / "bench" / "studies" / "vllm_throughput.py"))
 
 
 class Server:
