@@ -32,8 +32,9 @@ METHODS = (DEFAULT_METHOD, "naive")
 
 
 def write_checkpoint(shape: str, folder: Path) -> str:
-    """A model of a shape with random weights, and its tokenizer, as files; gives the folder."""
-    reader = random_reader(*SHAPES[shape], dtype=torch.float32, device="cpu")
+    """A Llama of a shape's sizes with random weights, and its tokenizer, as files; gives the folder."""
+    _, sizes = SHAPES[shape]  # of the type that it names, a folder's tokenizer may be taken for that type's own
+    reader = random_reader("llama", sizes, dtype=torch.float32, device="cpu")
     reader.model.save_pretrained(folder)
     reader.tokenizer.save_pretrained(folder)
     return str(folder)
@@ -119,7 +120,7 @@ def main() -> None:
             found = [time_first_token(llm, engine, chunks[:count], options.repeats) for count in CHUNKS]
     about = {
         "command": f"python bench/studies/vllm_first_token.py --shape {options.shape} --repeats {options.repeats}",
-        "model": f"random weights in the shape of {options.shape}", "dtype": "float32", "vllm": version(), "threads": 1,
+        "model": f"a Llama of {options.shape}'s sizes, random weights", "dtype": "float32", "vllm": version(), "threads": 1,
         "repeats": options.repeats, "recompute": {method: find_method(method).recompute for method in METHODS},
         "prompts": found,
     }  # fmt: skip
