@@ -406,6 +406,17 @@ def test_what_a_loaded_and_killed_server_did_is_what_was_measured() -> None:
     assert kill["chunks_reused"][0] == kill["chunks_reused"][1]
 
 
+def test_what_a_tenant_found_out_by_probing_is_what_was_measured() -> None:
+    found = json.loads((DOCS / "benchmarks" / "tenant-probes.json").read_text())
+    page = " ".join((DOCS / "security.md").read_text(encoding="utf-8").split())
+    prompts, ids = found["apart"]["prompts"], found["apart"]["ids"]
+    assert f"{prompts['probes'] + ids['probes']:,} probes by a tenant" in page
+    assert f"(p = {prompts['p_value']:.2f} for prompts, {ids['p_value']:.2f} for ids;".replace("0.", ".") in page
+    assert (prompts["hits"], ids["hits"], prompts["said_alike"], ids["said_alike"]) == (0, 0, True, True)
+    assert found["control"]["prompts"]["hits"] > 0
+    assert found["control"]["prompts"]["p_value"] < 0.001
+
+
 def test_what_a_scanner_says_of_the_server_is_what_it_reported() -> None:
     found = json.loads((DOCS / "benchmarks" / "compatcanary.json").read_text())
     page = (DOCS / "guides" / "serving.md").read_text(encoding="utf-8")
