@@ -120,8 +120,9 @@ def main() -> None:
             found = [time_first_token(llm, engine, chunks[:count], options.repeats) for count in CHUNKS]
     about = {
         "command": f"python bench/studies/vllm_first_token.py --shape {options.shape} --repeats {options.repeats}",
-        "model": f"a Llama of {options.shape}'s sizes, random weights", "dtype": "float32", "vllm": version(), "threads": 1,
-        "repeats": options.repeats, "recompute": {method: find_method(method).recompute for method in METHODS},
+        "model": f"a Llama of {options.shape}'s sizes, random weights", "dtype": "float32",
+        "vllm": version(), "threads": 1, "repeats": options.repeats,
+        "recompute": {method: find_method(method).recompute for method in METHODS},
         "prompts": found,
     }  # fmt: skip
     options.out.write_text(json.dumps(about, indent=1) + "\n")
