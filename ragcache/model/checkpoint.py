@@ -1,6 +1,5 @@
 """What a checkpoint's name, dtype and device must be; read without torch, so that a wrong one is refused at once."""
 
-import importlib.util
 import os
 import re
 from pathlib import Path
@@ -79,12 +78,11 @@ def _check_gguf(file: Path, what: str, option: str) -> None:
             f"cannot load {what} {str(file)!r}: it begins with {magic!r}, not with b'GGUF'; fetch it again, or name "
             f"another with {option}"
         )
-    for package in ("gguf", "accelerate"):
-        if importlib.util.find_spec(package) is None:
-            raise MissingExtra(
-                f"cannot load {what} {str(file)!r}: the package {package} reads GGUF files, and is not installed; run "
-                f"`{install('gguf')}`"
-            )
+    for package in filter(smollm2.is_missing, smollm2.READS_GGUF):
+        raise MissingExtra(
+            f"cannot load {what} {str(file)!r}: the package {package} reads GGUF files, and is not installed; run "
+            f"`{install('gguf')}`"
+        )
 
 
 def check_dtype(dtype: str) -> None:

