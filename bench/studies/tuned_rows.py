@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import typer
 from ragcache_bench import report
 from ragcache_bench.commands import options
-from ragcache_bench.commands.options import bench, numbers
+from ragcache_bench.commands.options import bench, numbers, split
 from ragcache_bench.commands.quality import chosen_tasks
 from ragcache_bench.contenders import TITLE, Contender, contenders
 from ragcache_bench.records import Record
@@ -105,6 +105,7 @@ def main(
     n: options.Count = 200,
     seed: options.Seed = 31,
     dtype: options.Dtype = "auto",
+    methods: Annotated[str, typer.Option(metavar="A,B", help="Only these rows, of every model; else all.")] = "",
     max_new_tokens: options.Tokens = 40,
     workers: options.Workers = 1,
     out: Annotated[Path, typer.Option(help="JSON to write; table and picture go beside it.")] = Path("tuned.json"),
@@ -113,12 +114,14 @@ def main(
     chosen = chosen_tasks(tasks, data or [], chunks)
     examples: dict[str, list[Example]] = {name: list(task.examples(n, seed)) for name, task in chosen.items()}
     readers = [(None, None), *((folder, known_tuning(folder)) for folder in adapter)]
+    only = set(split(methods))
     records, about, how = list[Record](), dict[str, Any](), list[dict[str, Any]]()
     for folder, tuning in readers:
         journal = out.with_name(f"{out.stem}-{tuning.recipe if tuning else 'untuned'}.jsonl")
         named_folder = str(folder) if folder else None
         with bench(journal, model, dtype, max_new_tokens, 1, workers, together=True, adapter=named_folder) as asked:
-            found = asked.answers(examples, field(tuning, numbers(budgets, float)))
+            rows = [one for one in field(tuning, numbers(budgets, float)) if not only or one.method.name in only]
+            found = asked.answers(examples, rows)
             records += named(found, tuning)
             about = about or report.about_reader(asked.reader)
         how += [asdict(tuning) | lost(folder)] if folder and tuning else []
