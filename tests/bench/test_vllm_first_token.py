@@ -1,6 +1,5 @@
 """The study of vLLM's first token compares each system with its own full prefill, turn by turn."""
 
-import json
 import runpy
 from pathlib import Path
 from typing import Any
@@ -27,16 +26,3 @@ def test_a_row_is_compared_with_full_prefill_of_the_same_system_and_turn(study: 
     assert [one["times_sooner"] for one in (full, ours)] == [{"median": 1.0, "least": 1.0, "most": 1.0}] * 2
     assert naive["times_sooner"] == {"median": 3.0, "least": 2.0, "most": 8.0}
     assert (naive["wall_seconds"], naive["processor_seconds"]) == (3.0, 2.0)
-
-
-def test_the_guide_says_what_was_measured() -> None:
-    found = json.loads((ROOT / "docs/benchmarks/vllm-first-token.json").read_text())
-    guide = " ".join((ROOT / "docs/guides/serving-with-vllm.md").read_text().split())
-    for prompt in found["prompts"]:
-        rows = {(row["system"], row["method"]): row for row in prompt["rows"]}
-        cells = [f"{prompt['tokens']:,}"]
-        for system in ("vllm", "engine"):
-            cells.append(f"{rows[system, 'full']['processor_seconds']:.1f} s")
-            for sooner in (rows[system, method]["times_sooner"] for method in ("auto", "naive")):
-                cells.append(f"{sooner['median']:.1f} [{sooner['least']:.1f}, {sooner['most']:.1f}]")
-        assert f"| {' | '.join(cells)} |" in guide

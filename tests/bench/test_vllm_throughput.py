@@ -67,3 +67,14 @@ def test_the_guide_says_what_was_measured() -> None:
     assert f"vLLM answers {rates[0]} of them by full prefill, {rates[1]} with its prefix cache" in guide
     assert f"has {shares[1]} of the tokens, {rates[2]} with the connector by the default and {rates[3]} by" in guide
     assert f"which have {shares[2]} of them: {times[1]}, {times[2]} and {times[3]} times as many" in guide
+
+
+def test_the_guide_says_what_was_measured_with_a_trained_model() -> None:
+    rows = json.loads((ROOT / "docs/benchmarks/vllm-throughput-smollm2.json").read_text())["rows"]
+    guide = " ".join((ROOT / "docs/guides/serving-with-vllm.md").read_text().split())
+    rates = [f"{row['requests_per_processor_second']:.3f}".removeprefix("0") for row in rows]
+    shares = [f"{row['share_of_tokens_from_a_cache']:.2f}".removeprefix("0") for row in rows]
+    times = [f"{row['times_full']:.1f}" for row in rows]
+    assert f"{rates[0]}, {rates[1]} ({shares[1]} of the tokens), {rates[2]} and {rates[3]} ({shares[2]})" in guide
+    assert f"so {times[1]}, {times[2]} and {times[3]} times as many" in guide
+    assert shares[2] == shares[3]
