@@ -417,6 +417,15 @@ def test_what_a_tenant_found_out_by_probing_is_what_was_measured() -> None:
     assert found["control"]["prompts"]["p_value"] < 0.001
 
 
+def test_how_long_a_request_may_take_to_come_is_what_the_server_allows() -> None:
+    from openai_ragcache import ServerSettings
+
+    settings, page = ServerSettings(), (DOCS / "guides" / "serving.md").read_text(encoding="utf-8")
+    assert (
+        f"Headers have {settings.headers_seconds:.0f} seconds to come, and a body {settings.body_seconds:.0f}." in page
+    )
+
+
 def test_what_a_scanner_says_of_the_server_is_what_it_reported() -> None:
     found = json.loads((DOCS / "benchmarks" / "compatcanary.json").read_text())
     page = (DOCS / "guides" / "serving.md").read_text(encoding="utf-8")
