@@ -63,8 +63,9 @@ class Vectors:
         self._mark: tuple[int | bytes, ...] | None = None
         self._graph = GraphFiles(path)
         self._written: tuple[int | bytes, ...] | None = None  # the mark behind which the client knows all
-        if self._read() is None:
-            _ = self._collection
+        with guard(path), self._lock():
+            if self._read() is None:
+                _ = self._collection
 
     @cached_property
     def _client(self) -> "ClientAPI":
@@ -117,13 +118,11 @@ class Vectors:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Wait until no other process writes.
+        """Use the collection while no other process does, its graph's checksums checked before and recorded behind.
 
         Asking counts as writing: Chroma may write its graph then, and there is no collection while it is compacted.
         """
-        lock = self.path.with_name(f"{self.path.name}.lock")
-        writable = os.access(self.path, os.W_OK) and os.access(lock.parent, os.W_OK)
-        with hold_turn(lock) if writable else nullcontext():
+        with self._lock() as writable:
             self._graph.check()
             try:
                 yield
@@ -131,6 +130,17 @@ class Vectors:
                 if writable:
                     clear_unused(self.path)
                     self._graph.record()
+
+    @contextmanager
+    def _lock(self) -> Iterator[bool]:
+        """Wait until no other process has the folder open for work; says whether this one may write to it.
+
+        Opening needs it, too: Chroma then looks for changes that were not finished, and undoes another's.
+        """
+        lock = self.path.with_name(f"{self.path.name}.lock")
+        writable = os.access(lock.parent, os.W_OK) and (not self.path.exists() or os.access(self.path, os.W_OK))
+        with hold_turn(lock) if writable else nullcontext():
+            yield writable
 
     def upsert(self, ids: Sequence[str], embeddings: NDArray[np.float32]) -> None:
         """Add vectors, or replace those of known ids.
@@ -149,8 +159,7 @@ class Vectors:
         """
         if not len(ids):
             return
-        step = self._client.get_max_batch_size()
-        for batch in (slice(start, start + step) for start in range(0, len(ids), step)):
+        for batch in self._batches(len(ids)):
             with self._writing() as collection, self._other_size(embeddings.shape[1]):
                 collection.upsert(ids=list(ids[batch]), embeddings=embeddings[batch])
 
@@ -158,10 +167,15 @@ class Vectors:
         """Remove vectors; unknown ids are passed over."""
         if not len(ids):
             return
-        step = self._client.get_max_batch_size()
-        for start in range(0, len(ids), step):
+        for batch in self._batches(len(ids)):
             with self._writing() as collection:
-                collection.delete(ids=list(ids[start : start + step]))
+                collection.delete(ids=list(ids[batch]))
+
+    def _batches(self, count: int) -> list[slice]:
+        """So many of something, in parts that Chroma takes at once."""
+        with guard(self.path), self._lock():
+            step = self._client.get_max_batch_size()
+        return [slice(start, start + step) for start in range(0, count, step)]
 
     def query(self, embedding: NDArray[np.float32], k: int) -> list[tuple[str, float]]:
         """Find the `k` most similar vectors.
@@ -198,8 +212,8 @@ class Vectors:
             reading = self._read()
             if reading is not None and (found := reading.query(embedding, k)) is not None:
                 return found
-        with guard(self.path), self._other_size(len(embedding)):
-            result = self._collection.query(query_embeddings=[embedding], n_results=k, include=["distances"])
+            with self._other_size(len(embedding)):
+                result = self._collection.query(query_embeddings=[embedding], n_results=k, include=["distances"])
         return result["ids"][0], (result["distances"] or [[]])[0]
 
     def similarities(self, embedding: NDArray[np.float32], ids: Sequence[str]) -> dict[str, float]:
@@ -268,7 +282,8 @@ class Vectors:
         """What SQLite finds wrong with Chroma's database as a whole."""
         file = self.path / "chroma.sqlite3"
         try:
-            with closing(sqlite3.connect(f"file:{quote(str(file.absolute()))}?mode=ro", uri=True)) as database:
+            uri = f"file:{quote(str(file.absolute()))}?mode=ro"
+            with self._lock(), closing(sqlite3.connect(uri, uri=True)) as database:
                 found = [str(text) for (text,) in database.execute("PRAGMA integrity_check(10)")]
         except sqlite3.Error as error:
             found = [str(error)]

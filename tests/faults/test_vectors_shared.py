@@ -1,5 +1,6 @@
 """The vectors of an index as several processes share them: seen at once, searched exactly, and failing in our words."""
 
+import fcntl
 import subprocess
 import sys
 import textwrap
@@ -172,6 +173,56 @@ def test_two_processes_write_in_turn_and_every_vector_is_found(vectors: Vectors,
     ids = vectors.ids()
     assert len(ids) == 340
     assert {name for name, _ in vectors.query(unit(1, seed=5)[0], len(ids))} == set(ids)
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda vectors: vectors.upsert(["c0001"], unit(1)),
+        lambda vectors: vectors.delete(["c0001"]),
+        lambda vectors: vectors.query(unit(1)[0], 1),
+        lambda vectors: vectors.similarities(unit(1)[0], ["c0001"]),
+        lambda vectors: vectors.ids(),
+        lambda vectors: vectors.count(),
+        lambda vectors: vectors.compact(),
+    ],
+    ids=["upsert", "delete", "query", "similarities", "ids", "count", "compact"],
+)
+@pytest.mark.parametrize("reading", [True, False], ids=["read", "client alone"])
+def test_chroma_is_only_opened_by_whoever_has_the_turn(
+    vectors: Vectors, work: Any, reading: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A database that is opened while another process compacts it ends in disk I/O errors for one of them."""
+    import chromadb
+
+    held = list[bool]()
+    real = {chromadb: chromadb.PersistentClient, module.Reading: module.Reading.open}
+
+    def look() -> None:
+        with (vectors.path.parent / "vectors.lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                held.append(True)
+            else:
+                held.append(False)
+
+    def open_client(*given: Any, **options: Any) -> Any:
+        look()
+        return real[chromadb](*given, **options)
+
+    def open_reading(*given: Any) -> Any:
+        look()
+        return real[module.Reading](*given) if reading else None
+
+    monkeypatch.setattr(chromadb, "PersistentClient", open_client)
+    monkeypatch.setattr(module.Reading, "open", open_reading)
+    other = Vectors(vectors.path, "chunks")
+    work(other)
+    other.close()
+    work(vectors)
+    assert held
+    assert all(held)
 
 
 def test_compacting_leaves_nothing_of_removed_vectors(vectors: Vectors) -> None:
