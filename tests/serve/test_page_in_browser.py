@@ -1,21 +1,30 @@
 """The page in a real browser, by axe and by hand; `make page-check` runs it where there is a Chromium."""
 
+import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from openai_ragcache import Tenants
-from serve.served import serve
+from ragcache_bench.asking import Job, put_pages
+from ragcache_bench.tasks import KNOWN, Example
+from retrieve.test_documents import make_pdf
+from serve.served import MODEL, serve
+from studied import load_study
 
-from ragcache import RagCache
+from ragcache import RagCache, Sampling
+from ragcache.methods import find_method
+from ragcache.report import ignore_progress
 
 playwright = pytest.importorskip("playwright.sync_api")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright")
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="takes a Chromium on the path")
+MESSAGES_OF = load_study("learnt_texts")["messages_of"]
 MARKUP = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>"
 DEVICES = [
     *({"color_scheme": shade, "viewport": {"width": 1100, "height": 800}} for shade in ("light", "dark")),
@@ -111,6 +120,65 @@ def test_markup_in_a_document_is_shown_as_text(page: Any, origin: str) -> None:
     assert page.title() == "Documents · ragcache"
 
 
+def test_an_answer_shows_both_times_every_token_s_state_and_the_ratio_that_was_set(page: Any, origin: str) -> None:
+    ask(page, origin, "Who leads the Tide project?")
+    times = [page.locator(f"#{which} .figure b").inner_text() for which in ("reused", "full")]
+    assert all(float(time.removesuffix(" ms").replace(",", "")) > 0 for time in times)
+    open_rows(page, "#chunks")
+    assert page.locator("#chunks .text mark.hit, #chunks .text mark.exact").count() > 0
+    chunks, before = count_tokens(page)
+    assert before < chunks
+    page.locator("#ratio").focus()
+    page.keyboard.press("End")
+    assert page.locator("#share").inner_text() == "100 %"
+    page.locator("#send").click()
+    playwright.expect(page.locator("#full .figure b")).to_contain_text("ms", timeout=60_000)
+    playwright.expect(page.locator("#send")).to_be_enabled()
+    assert count_tokens(page) == (chunks, chunks)
+    open_rows(page, "#chunks")
+    assert page.locator("#chunks .text mark.hit").count() == 0
+    assert page.locator("#chunks .text mark.recomputed").count() > 0
+
+
+def count_tokens(page: Any) -> tuple[int, int]:
+    """Tokens of the chunks that an answer was given from, and those of them that were recomputed."""
+    said = re.search(r"(\d+) of their (\d+) tokens recomputed", page.locator("#summary").inner_text())
+    assert said is not None
+    return int(said[2]), int(said[1])
+
+
+def test_misleading_documents_show_as_agreement_that_drops(page: Any, rag: RagCache, tmp_path: Path) -> None:
+    """The default reads a chunk as its document has it: here in another order than the prompt."""
+    honest, misled = (KNOWN[task].examples(24, seed) for seed, task in enumerate(("sections", "sections-misled")))
+    with RagCache.open(tmp_path / "index", model=rag.reader) as own:
+        put_pages(Job("asked", (*honest, *misled), (), Sampling()), own.index, ignore_progress)
+        encoder = find_method(own.method).encode
+        assert encoder is not None
+        list(own.index.encode(encoder))
+        with serve(Tenants.of_one(own), verify=1.0) as url, httpx.Client(base_url=url, timeout=60) as client:
+            shares = [ask_and_look(page, client, examples) for examples in (honest, misled)]
+    assert shares[0] >= 90
+    assert shares[1] <= 80
+
+
+def ask_and_look(page: Any, client: httpx.Client, examples: Sequence[Example]) -> int:
+    """Ask questions over their chunks, and read from the page how many of a hundred answers full prefill confirms."""
+    for example in examples:
+        body = {"model": MODEL, "messages": MESSAGES_OF(example), "max_tokens": 24}
+        assert client.post("/chat/completions", json=body).status_code == 200
+    while "\nragcache_idle_work 0.0" not in client.get("../metrics").text:
+        page.wait_for_timeout(50)
+    found = client.get("ragcache/agreement").json()
+    page.goto(str(client.base_url).replace("/v1/", "/#history"))
+    page.reload()
+    said = page.locator("#agreed")
+    playwright.expect(said).to_contain_text(f"of the last {found['verified']} verified answers")
+    playwright.expect(page.locator("#marks i.other")).to_have_count(found["verified"] - found["confirmed"])
+    playwright.expect(page.locator("#below")).to_be_visible(visible=found["below"])
+    assert found["below"] == (found["recent"]["high"] < found["bound"])
+    return int(said.locator("b").inner_text().removesuffix("%"))
+
+
 def test_an_upload_is_ingested_shown_and_removed(page: Any, origin: str, tmp_path: Path) -> None:
     (tmp_path / "reef.md").write_text("The Reef project is led by Ann Lowe. " * 20)
     page.goto(f"{origin}/#documents")
@@ -121,3 +189,17 @@ def test_an_upload_is_ingested_shown_and_removed(page: Any, origin: str, tmp_pat
     page.get_by_role("button", name="Remove reef.md").click()
     playwright.expect(row).to_have_count(0)
     playwright.expect(page.locator("#documents-list details")).to_have_count(2)
+
+
+def test_a_pdf_is_uploaded_and_answered_from(page: Any, origin: str, tmp_path: Path) -> None:
+    file = make_pdf(tmp_path / "moss.pdf", ["The Moss project is led by Tara Quill. " * 20])
+    page.goto(f"{origin}/#documents")
+    page.locator("#files").set_input_files(file)
+    playwright.expect(page.locator("#documents-list summary", has_text="moss.pdf")).to_be_visible(timeout=60_000)
+    ask(page, origin, "Who leads the Moss project?")
+    playwright.expect(page.locator("#reused .answer")).to_contain_text("Tara Quill")
+    playwright.expect(page.locator("#chunks summary", has_text="moss.pdf").first).to_be_visible()
+    show(page, "documents")
+    page.locator("#documents-list summary", has_text="moss.pdf").click()
+    page.get_by_role("button", name="Remove moss.pdf").click()
+    playwright.expect(page.locator("#documents-list summary", has_text="moss.pdf")).to_have_count(0)
