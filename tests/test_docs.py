@@ -360,12 +360,29 @@ def test_what_tuning_to_read_apart_is_worth_is_what_was_measured() -> None:
         assert all(f"{tuned['ordinary'][name]:.3f}"[1:] in page for name in ("nats_before", "nats_after"))
 
 
+def shown(*found: dict[str, float]) -> str:
+    """Means with their intervals, as cells of a row."""
+    rows = (f"{one['mean']:.2f} [{one['low']:.2f}, {one['high']:.2f}]" for one in found)
+    return re.sub(r"\b0\.", ".", " | ".join(rows))
+
+
+def test_what_a_server_finds_of_its_answers_is_what_was_measured() -> None:
+    found = json.loads((DOCS / "benchmarks" / "verified-share.json").read_text())
+    page = " ".join((DOCS / "guides" / "serving.md").read_text(encoding="utf-8").split())
+    documents = {"sections": "as the prompt has them", "sections-misled": "with parts in another order"}
+    for row in found["rows"]:
+        server, without = row["served"] | {"mean": row["served"]["share"]}, row["offline"]
+        assert f"| `{row['method']}` | {documents[row['task']]} | {shown(server, without)} |" in page
+        assert without["low"] <= server["share"] <= without["high"]
+    honest, misled = (found["falling_back"][task] for task in documents)
+    assert not honest["below"]
+    assert misled["below"]
+    assert f"full prefill answered {misled['answered_by_full']} of {misled['questions']} of them" in page
+    assert f"it took {misled['questions'] - misled['answered_by_full']} to be sure." in page
+
+
 def test_what_learnt_texts_are_worth_is_what_was_measured() -> None:
     page = " ".join((DOCS / "guides" / "serving.md").read_text(encoding="utf-8").split())
-
-    def shown(*found: dict[str, float]) -> str:
-        rows = (f"{one['mean']:.2f} [{one['low']:.2f}, {one['high']:.2f}]" for one in found)
-        return re.sub(r"\b0\.", ".", " | ".join(rows))
 
     for name, row in (("learnt-texts", "`--learn`, the default"), ("learnt-texts-naive", "`--learn --method naive`")):
         found = json.loads((DOCS / "benchmarks" / f"{name}.json").read_text())["summary"]

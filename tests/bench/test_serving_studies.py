@@ -7,13 +7,13 @@ from typing import Any
 import httpx
 import pytest
 import torch
-from ragcache_bench.tasks import Trace
+from ragcache_bench.tasks import KNOWN, Trace
 from studied import load_study
 
 from ragcache.model.loading import load_reader
 from ragcache.model.reader import Reader
 
-LOAD, LEARNT = load_study("serving_load"), load_study("learnt_texts")
+LOAD, LEARNT, VERIFIED = (load_study(name) for name in ("serving_load", "learnt_texts", "verified_share"))
 
 
 @pytest.fixture(scope="module")
@@ -96,3 +96,12 @@ def test_what_was_reused_is_said_over_time_with_intervals() -> None:
     assert difference["mean"] == pytest.approx(-0.1)
     assert difference["low"] < difference["mean"] < difference["high"] == pytest.approx(0)
     assert found["agreement"] == pytest.approx(0.9)
+
+
+def test_a_server_finds_the_share_that_a_comparison_without_it_finds() -> None:
+    reader, examples = load_reader("bundled", dtype="float32"), KNOWN["sections"].examples(6, 3)
+    without = VERIFIED["offline"](reader, "naive", examples)
+    [found] = VERIFIED["served"](reader, "naive", [examples])
+    assert 0 < sum(without) < 6, "a comparison that can fail"
+    assert (found["verified"], found["share"]) == (6, pytest.approx(sum(without) / 6))
+    assert found["low"] < found["share"] < found["high"]
