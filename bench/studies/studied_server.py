@@ -1,8 +1,8 @@
-"""A server on a loopback port, for what is measured through it."""
+"""A server on a loopback port, and the pages that it answers over, for what is measured through it."""
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,6 +10,12 @@ import httpx
 import uvicorn
 from openai_ragcache import ServerSettings, Tenants
 from openai_ragcache.running import configure
+from ragcache_bench.asking import Job, put_pages
+from ragcache_bench.tasks import Example
+
+from ragcache import RagCache, Sampling
+from ragcache.methods import find_method
+from ragcache.report import ignore_progress
 
 
 @contextmanager
@@ -31,3 +37,10 @@ def wait_until_idle(client: httpx.Client) -> None:
     """Wait until a server has done what it does while nobody asks; the client's base URL ends with `/v1`."""
     while "\nragcache_idle_work 0.0" not in client.get("../metrics").text:
         time.sleep(0.01)
+
+
+def ingest_examples(rag: RagCache, examples: Sequence[Example]) -> None:
+    """Put the pages of questions, and their other chunks, into an index, and make what its method reuses."""
+    put_pages(Job("asked", tuple(examples), (), Sampling()), rag.index, ignore_progress)
+    if encoder := find_method(rag.method).encode:
+        list(rag.index.encode(encoder))

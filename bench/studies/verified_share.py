@@ -21,12 +21,12 @@ import typer
 from learnt_texts import messages_of
 from openai_ragcache import Tenants
 from ragcache_bench import report
-from ragcache_bench.asking import Asked, Job, put_pages, work
+from ragcache_bench.asking import Asked, Job, work
 from ragcache_bench.commands.options import split, use_threads, write
 from ragcache_bench.contenders import Contender
 from ragcache_bench.metrics import agrees, bootstrap
 from ragcache_bench.tasks import KNOWN, Example
-from studied_server import serve, wait_until_idle
+from studied_server import ingest_examples, serve, wait_until_idle
 
 from ragcache import RagCache, Reader, Sampling
 from ragcache.engine.verify import wilson_interval
@@ -53,14 +53,11 @@ def offline(reader: Reader, method: str, examples: Sequence[Example]) -> list[fl
 
 def served(reader: Reader, method: str, tasks: Sequence[Sequence[Example]], **settings: Any) -> list[Mapping[str, Any]]:
     """What a server that verifies all says of its agreement behind each of some lists of questions."""
-    pool = tuple(one for examples in tasks for one in examples)
     found = []
     with tempfile.TemporaryDirectory() as folder:
         rag = RagCache.open(Path(folder) / "index", model=reader, method=method)
         with closing(rag):
-            put_pages(Job("asked", pool, (), Sampling()), rag.index, ignore_progress)
-            if encoder := find_method(method).encode:
-                list(rag.index.encode(encoder))
+            ingest_examples(rag, [one for examples in tasks for one in examples])
             with (
                 serve(Tenants.of_one(rag), model=_NAME, verify=1.0, **settings) as url,
                 httpx.Client(base_url=url, timeout=600) as client,

@@ -9,22 +9,19 @@ from typing import Any
 import httpx
 import pytest
 from openai_ragcache import Tenants
-from ragcache_bench.asking import Job, put_pages
 from ragcache_bench.tasks import KNOWN, Example
 from retrieve.test_documents import make_pdf
 from serve.served import MODEL, serve
 from studied import load_study
 
-from ragcache import RagCache, Sampling
-from ragcache.methods import find_method
-from ragcache.report import ignore_progress
+from ragcache import RagCache
 
 playwright = pytest.importorskip("playwright.sync_api")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright")
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="takes a Chromium on the path")
-MESSAGES_OF = load_study("learnt_texts")["messages_of"]
+MESSAGES_OF, STUDIED_SERVER = load_study("learnt_texts")["messages_of"], load_study("studied_server")
 MARKUP = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>"
 DEVICES = [
     *({"color_scheme": shade, "viewport": {"width": 1100, "height": 800}} for shade in ("light", "dark")),
@@ -151,10 +148,7 @@ def test_misleading_documents_show_as_agreement_that_drops(page: Any, rag: RagCa
     """The default reads a chunk as its document has it: here in another order than the prompt."""
     honest, misled = (KNOWN[task].examples(24, seed) for seed, task in enumerate(("sections", "sections-misled")))
     with RagCache.open(tmp_path / "index", model=rag.reader) as own:
-        put_pages(Job("asked", (*honest, *misled), (), Sampling()), own.index, ignore_progress)
-        encoder = find_method(own.method).encode
-        assert encoder is not None
-        list(own.index.encode(encoder))
+        STUDIED_SERVER["ingest_examples"](own, (*honest, *misled))
         with serve(Tenants.of_one(own), verify=1.0) as url, httpx.Client(base_url=url, timeout=60) as client:
             shares = [ask_and_look(page, client, examples) for examples in (honest, misled)]
     assert shares[0] >= 90
@@ -166,8 +160,7 @@ def ask_and_look(page: Any, client: httpx.Client, examples: Sequence[Example]) -
     for example in examples:
         body = {"model": MODEL, "messages": MESSAGES_OF(example), "max_tokens": 24}
         assert client.post("/chat/completions", json=body).status_code == 200
-    while "\nragcache_idle_work 0.0" not in client.get("../metrics").text:
-        page.wait_for_timeout(50)
+    STUDIED_SERVER["wait_until_idle"](client)
     found = client.get("ragcache/agreement").json()
     page.goto(str(client.base_url).replace("/v1/", "/#history"))
     page.reload()
