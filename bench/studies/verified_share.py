@@ -10,7 +10,7 @@ full prefill, and is asked the misleading questions behind the honest ones. All 
 """
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
@@ -51,9 +51,8 @@ def offline(reader: Reader, method: str, examples: Sequence[Example]) -> list[fl
     return found
 
 
-def served(reader: Reader, method: str, tasks: Sequence[Sequence[Example]], **settings: Any) -> list[Mapping[str, Any]]:
+def served(reader: Reader, method: str, tasks: Sequence[Sequence[Example]], **settings: Any) -> list[dict[str, Any]]:
     """What a server that verifies all says of its agreement behind each of some lists of questions."""
-    found = []
     with tempfile.TemporaryDirectory() as folder:
         rag = RagCache.open(Path(folder) / "index", model=reader, method=method)
         with closing(rag):
@@ -62,8 +61,7 @@ def served(reader: Reader, method: str, tasks: Sequence[Sequence[Example]], **se
                 serve(Tenants.of_one(rag), model=_NAME, verify=1.0, **settings) as url,
                 httpx.Client(base_url=url, timeout=600) as client,
             ):
-                found = [_ask_all(client, examples) for examples in tasks]
-    return found
+                return [_ask_all(client, examples) for examples in tasks]
 
 
 def _ask_all(client: httpx.Client, examples: Sequence[Example]) -> dict[str, Any]:
