@@ -5,8 +5,9 @@
 Two tenants share a server, a model and a queue. One has ingested half of some pages, and has been asked over them, so
 that their KV is in memory; the other tries to find out which half. Half of its probes are prompts that quote a page of
 the first tenant's, or one that nobody has; the other half ask for ids of the first tenant's, or for ids that nobody
-has. Answers are compared word for word, times by a permutation test of the difference of their means. The same probes
-by a tenant that has those very pages show that the test would see a hit.
+has. Pages are cut to equally many tokens, or their lengths would show in the times. Answers are compared word for word,
+times by a permutation test of the difference of their means. The same probes by a tenant that has those very pages show
+that the test would see a hit.
 """
 
 import random
@@ -35,6 +36,7 @@ KEYS = {"victim": "v" * 16, "probing": "p" * 16}
 MODEL = "bundled"
 _PERMUTATIONS = 10_000
 _WARM = 6  # requests that nobody looks at
+_PAGE_TOKENS = 198  # of the shortest page
 
 
 @dataclass(frozen=True)
@@ -47,11 +49,25 @@ class Probe:
     seconds: float
 
 
-def split_pages(count: int, seed: int) -> tuple[list[Path], list[Path]]:
-    """Some pages of the demo corpus: those of the victim, and as many that nobody has."""
+def cut_pages(tokenizer: Any, count: int, seed: int) -> tuple[dict[str, str], dict[str, str]]:
+    """Names and beginnings, equally many tokens each, of the victim's pages of the demo corpus, and of as many others.
+
+    Raises
+    ------
+    ValueError
+        If a page has fewer tokens, or its beginning is not read as those tokens.
+    """
     pages = sorted((corpus_path() / "projects").glob("*.md"))
     chosen = random.Random(seed).sample(pages, min(2 * count, len(pages)))
-    return chosen[: len(chosen) // 2], chosen[len(chosen) // 2 :]
+    cut = {}
+    for path in chosen:
+        ids = tokenizer.encode(path.read_text(encoding="utf-8").strip(), add_special_tokens=False)[:_PAGE_TOKENS]
+        cut[path.name] = tokenizer.decode(ids).strip()
+        found = len(tokenizer.encode(cut[path.name], add_special_tokens=False))
+        if found != _PAGE_TOKENS:
+            raise ValueError(f"{path.name} is cut to {found} tokens instead of {_PAGE_TOKENS}")
+    names, half = [path.name for path in chosen], len(chosen) // 2
+    return {name: cut[name] for name in names[:half]}, {name: cut[name] for name in names[half:]}
 
 
 def probe_prompts(
@@ -127,12 +143,16 @@ def run(
     folder: Path, probes: int, pages: int, seed: int, *, own: bool = False, log: Callable[[str], None] = print
 ) -> dict[str, Any]:
     """All probes of one server; with `own` the probing tenant has the victim's pages, as a control."""
-    mine, nobodys = split_pages(pages, seed)
     victim = RagCache.open(folder / "victim", model=MODEL)
-    victim.ingest(mine)
+    mine, nobodys = cut_pages(victim.reader.tokenizer, pages, seed)
+    written = folder / "pages"
+    written.mkdir()
+    for name, text in mine.items():
+        (written / name).write_text(text, encoding="utf-8")
+    victim.ingest([written])
     probing = RagCache.open(folder / "probing", model=victim.reader)
-    probing.ingest(mine if own else [corpus_path() / "sites"])
-    texts = [[path.read_text(encoding="utf-8").strip() for path in some] for some in (mine, nobodys)]
+    probing.ingest([written if own else corpus_path() / "sites"])
+    texts = list(mine.values()), list(nobodys.values())
     tenants = Tenants({KEYS["victim"]: Tenant(victim), KEYS["probing"]: Tenant(probing)})
     try:
         with serve(tenants) as url:
