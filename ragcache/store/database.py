@@ -4,7 +4,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import RLock
 from typing import Any, TypeVar
@@ -22,6 +22,7 @@ from ragcache.errors import (
 from ragcache.store.attachment import is_replica
 from ragcache.store.disk import Disk
 from ragcache.store.encryption import bind_encryption, sqlcipher
+from ragcache.store.local import hold_turn
 from ragcache.store.schema import MIGRATIONS, DamagedRow
 
 _Row = TypeVar("_Row")
@@ -95,7 +96,8 @@ class Database:
 
         Where another process reads meanwhile, the log is emptied by whoever closes the file last.
         """
-        self.read("PRAGMA wal_checkpoint(TRUNCATE)")
+        with self._lock, self._turn():
+            self.read("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def rows(self, make: Callable[..., _Row], query: str, *parameters: Any) -> list[_Row]:
         """What a query's rows say, each made into a value that checks itself."""
@@ -155,10 +157,26 @@ class Database:
             raise StorageFull(
                 f"{self.path} may only be read by this account; repeat the command as the one that ingests."
             )
-        with self._lock, self._guard(), self._connection as connection:  # rolls back on any error
+        with self._lock, self._turn(), self._guard(), self._connection as connection:  # rolls back on any error
             self._disk.begin(connection)
             yield connection
             self._disk.commit(connection)
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Commit, or fold the log in, while no other process does either.
+
+        SQLite's locks let one process commit while another folds the log in. Before 3.51.3 that damages the file where
+        the log had just been folded in by a third (sqlite.org/wal.html, "The WAL-Reset Bug").
+        """
+        with ExitStack() as turn:
+            try:
+                turn.enter_context(hold_turn(self.path.with_suffix(".lock"), _WAIT_SECONDS))
+            except TimeoutError as error:
+                raise UnusableIndex(f"others keep {self.path} locked ({error}); repeat the command.") from error
+            except OSError as error:
+                raise self._refused(error.strerror or error) from error
+            yield
 
     @contextmanager
     def _guard(self) -> Iterator[None]:
@@ -174,10 +192,13 @@ class Database:
     def _translated(self, error: Exception) -> RagCacheError:
         name = getattr(error, "sqlite_errorname", "")
         if name.startswith(_REFUSED):
-            return StorageFull(f"the disk refused a write to {self.path} ({error}); free some space and repeat.")
+            return self._refused(error)
         if name.startswith(_UNOPENED):
             return UnusableIndex(f"the catalogue {self.path} cannot be opened now ({error}); repeat the command.")
         return self._damaged(error)
+
+    def _refused(self, error: Exception | str) -> StorageFull:
+        return StorageFull(f"the disk refused a write to {self.path} ({error}); free some space and repeat.")
 
     def _damaged(self, error: Exception | str) -> IndexFormat:
         return IndexFormat(
@@ -205,7 +226,7 @@ class Database:
     def _connect(self) -> sqlite3.Connection:
         try:
             if self.writable:
-                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))  # the WAL inherits the mode
+                self._create()
             size = self.path.stat().st_size
         except OSError as error:
             raise UnusableIndex(f"the catalogue {self.path} cannot be opened ({error.strerror}).") from error
@@ -219,6 +240,15 @@ class Database:
                 self.encryption.unlock(connection)
         connection.text_factory = _text  # what is no text any more fails its row's checksum, not the query
         return connection
+
+    def _create(self) -> None:
+        """Make the file if there is none, for its owner only; its log inherits the mode.
+
+        One that is there stays closed: to close it would give up the locks of others in this process who have it open.
+        """
+        with self._turn():
+            if not self.path.exists():
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
 
     def _address(self) -> str:
         """The file as SQLite is to open it.

@@ -6,6 +6,7 @@ Nothing here knows what the bytes mean. A file appears under its key whole or no
 
 import errno
 import fcntl
+import math
 import os
 import re
 import time
@@ -25,6 +26,7 @@ from ragcache.store.publish import TEMPORARY, publish, sync_folder
 _KEY = re.compile(r"[0-9a-f]{64}")
 _LOCKS: dict[Path, tuple[AbstractContextManager[Any], AbstractContextManager[Any]]] = {}
 _DISK = Disk()
+_RETRY_SECONDS = 0.005
 _SUFFIX = ".safetensors"
 
 
@@ -54,21 +56,40 @@ def locks_of(folder: Path) -> tuple[AbstractContextManager[Any], AbstractContext
 
 
 @contextmanager
-def hold_turn(path: Path) -> Iterator[None]:
+def hold_turn(path: Path, seconds: float = math.inf) -> Iterator[None]:
     """Do something while no other process, and no other thread, does it; a process that is killed lets go.
 
     Parameters
     ----------
     path : Path
         A file that stands for it, created if absent. Where the file system knows no locks nobody waits.
+    seconds : float
+        How long to wait for the others.
+
+    Raises
+    ------
+    TimeoutError
+        It was somebody else's turn all the time.
     """
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    handle, until = os.open(path, os.O_RDWR | os.O_CREAT, 0o600), time.monotonic() + seconds
     try:
-        with suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_EX)
+        while not _try_lock(handle, wait=math.isinf(seconds)):
+            if time.monotonic() > until:
+                raise TimeoutError(f"{path} was locked for {seconds:.0f} seconds")
+            time.sleep(_RETRY_SECONDS)
         yield
     finally:
         os.close(handle)
+
+
+def _try_lock(handle: int, *, wait: bool) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # the file system knows no locks
+        return True
+    return True
 
 
 class LocalStore:

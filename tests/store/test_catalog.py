@@ -1,5 +1,6 @@
 import contextlib
 import os
+import random
 import signal
 import sqlite3
 import stat
@@ -14,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragcache.errors import IndexFormat, InvalidArgument, StorageFull, UnusableIndex
-from ragcache.store import Catalog, ChunkRow, DocumentRow, EncodingRow
+from ragcache.store import Catalog, ChunkRow, DocumentRow, EncodingRow, hold_turn
 from ragcache.store import schema as schema_module
 
 
@@ -289,7 +290,7 @@ def test_a_new_catalogue_waits_for_another_process_that_makes_it(tmp_path):
 def test_only_the_owner_reads_the_catalogue(catalog):
     catalog.set_setting("n", 1)
     files = list(catalog.path.parent.iterdir())
-    assert len(files) == 3  # with the WAL and its index
+    assert len(files) == 4  # with its lock, the WAL and the WAL's index
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
 
 
@@ -412,6 +413,46 @@ def test_a_catalogue_locked_for_too_long_says_so(catalog, monkeypatch):
     waiting.close()
 
 
+def test_no_process_commits_while_another_folds_the_log_in(catalog, monkeypatch):
+    monkeypatch.setattr("ragcache.store.database._WAIT_SECONDS", 0.05)
+    seen: list[bool] = []
+
+    class Watched:
+        """The catalogue's connection; each statement sees whether anybody else could write."""
+
+        def __init__(self, connection):
+            self.connection = connection
+
+        def execute(self, statement, *values):
+            if "checkpoint" in statement:
+                with pytest.raises(TimeoutError), hold_turn(catalog.path.with_suffix(".lock"), 0):
+                    pass
+                seen.append(True)
+            return self.connection.execute(statement, *values)
+
+        def close(self):
+            self.connection.close()
+
+    catalog._connection = Watched(catalog._connection)
+    catalog.truncate_log()
+    assert seen, "the log was folded in"
+    with hold_turn(catalog.path.with_suffix(".lock"), 0), pytest.raises(UnusableIndex, match="locked"):
+        catalog.truncate_log()
+
+
+def test_to_open_a_catalogue_keeps_the_locks_that_this_process_has_on_it(catalog):
+    catalog.set_setting("n", 1)  # from now on it has a lock as a reader
+    Catalog(catalog.path).close()
+    script = (
+        "import fcntl, struct, sys\n"
+        "shared = struct.pack('hhqqi', fcntl.F_WRLCK, 0, 0x40000002, 510, 0)\n"
+        "with open(sys.argv[1], 'r+b') as file:\n"
+        "    print(struct.unpack('hhqqi', fcntl.fcntl(file, fcntl.F_GETLK, shared))[0] == fcntl.F_UNLCK)\n"
+    )
+    free = subprocess.run([sys.executable, "-c", script, catalog.path], capture_output=True, text=True, check=True)
+    assert free.stdout.strip() == "False", "another process could take it for closed"
+
+
 def said(id: str, text: str) -> ChunkRow:
     return replace(chunk(id, id[0]), text=text)
 
@@ -444,6 +485,22 @@ def test_no_word_of_a_removed_text_is_left_in_the_file(catalog):
     assert held
     assert not [path for path in catalog.path.parent.iterdir() if b"xylophone" in path.read_bytes()]
     assert catalog.search_words("mill", 5) == ["b0"]
+
+
+def test_words_can_be_searched_however_often_texts_were_removed(tmp_path):
+    with contextlib.closing(Catalog(tmp_path / "catalog.sqlite", durable=False)) as catalog:
+        draw, sizes = random.Random(0), []
+        for turn in range(200):
+            words = " ".join(f"w{draw.randrange(5000)}" for _ in range(draw.randrange(20, 300)))
+            catalog.put_document(document(name := f"d{draw.randrange(6)}"), [
+                replace(said(f"{name}{part}", f"{words} turn{turn}"), document=name) for part in range(3)
+            ])  # fmt: skip
+            catalog.purge()
+            sizes.append(catalog.read("SELECT length(block) FROM words_data WHERE id = 10")[0][0])
+            assert catalog.search_words(f"turn{turn}", 5) == [f"{name}{part}" for part in range(3)]
+        assert max(sizes) < 600, "SQLite 3.40 reads no more than 4,000 bytes, which take a thousand turns"
+        standing = {row.text.split()[-1] for row in catalog.all_chunks()}
+        assert standing == {word for turn in range(200) if catalog.search_words(word := f"turn{turn}", 1)}
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
