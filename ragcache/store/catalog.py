@@ -49,10 +49,10 @@ from ragcache.store.schema import (
     setting_value,
     setting_values,
 )
+from ragcache.store.words import optimize_words, write_words_anew
 
 _LACKS = "NOT EXISTS (SELECT 1 FROM encodings WHERE chunk = chunks.id AND recipe = ?)"
 _WORD = re.compile(r"\w+")
-_MOST_STRUCTURE_BYTES = 512
 _NEXT_EDITION = (
     f"INSERT INTO settings (name, value) VALUES ('{EDITION}', '1') ON CONFLICT (name) DO UPDATE SET "
     "value = CAST(CAST(value AS INTEGER) + 1 AS TEXT)"
@@ -167,7 +167,7 @@ class Catalog(Database):
             connection.execute(f"DELETE FROM chunks WHERE rowid IN {LISTED}", (numbers,))
             connection.execute(f"DELETE FROM documents WHERE id IN {LISTED}", (listed,))
             connection.execute(_NEXT_EDITION)
-            _write_words_anew(connection)  # words go by the text that they were made of, which is lost
+            write_words_anew(connection)  # words go by the text that they were made of, which is lost
             lost = _private(connection, keys)
             forget(connection, lost)
             forget_unreferenced(connection, set(keys) - lost)
@@ -255,7 +255,7 @@ class Catalog(Database):
         if not self.setting(WORDS_LOST):
             return False
         with self.transaction() as connection:
-            _optimize_words(connection)
+            optimize_words(connection)
             connection.execute("DELETE FROM settings WHERE name = ?", (WORDS_LOST,))
         self.truncate_log()
         return True
@@ -484,22 +484,3 @@ def _private(connection: sqlite3.Connection, keys: Sequence[str]) -> set[str]:
         "GROUP BY key HAVING COUNT(access) = COUNT(*)"
     )
     return {key for (key,) in connection.execute(query, (json.dumps(list(keys)),))}
-
-
-def _optimize_words(connection: sqlite3.Connection) -> None:
-    """Merge the parts of the full-text index, which takes removed words out of it.
-
-    Some versions of SQLite, 3.40 for one, add levels to the index each time, and refuse to read more than 2,000. Each
-    takes two bytes of the record of its structure (row 10, says fts5_index.c). Before there are too many the index is
-    written anew, which takes five times as long.
-    """
-    ((size,),) = connection.execute("SELECT length(block) FROM words_data WHERE id = 10").fetchall()
-    if size > _MOST_STRUCTURE_BYTES:
-        _write_words_anew(connection)
-    else:
-        connection.execute("INSERT INTO words (words) VALUES ('optimize')")
-
-
-def _write_words_anew(connection: sqlite3.Connection) -> None:
-    connection.execute("INSERT INTO words (words) VALUES ('delete-all')")
-    connection.execute("INSERT INTO words (rowid, text) SELECT number, text FROM chunks")
