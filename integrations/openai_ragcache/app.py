@@ -1,5 +1,6 @@
 """The application: routes, what guards them, and what ends with it."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -42,9 +43,10 @@ def create_app(tenants: Tenants, settings: ServerSettings | None = None) -> Fast
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        for tenant in tenants.all:
-            resume(server.queue, tenant)
+        resuming = [asyncio.create_task(resume(server.queue, tenant)) for tenant in tenants.all]
         yield
+        for task in resuming:
+            task.cancel()
         server.queue.close()
 
     app = FastAPI(title="ragcache", docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
@@ -66,10 +68,24 @@ class _CountRequests:
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def count(message: Message) -> None:
+        began = False
+
+        def count(status: int) -> None:
+            path = getattr(scope.get("route"), "path", "other")
+            self._metrics.requests.labels(path, str(status)).inc()
+
+        async def watch(message: Message) -> None:
+            nonlocal began
             if message["type"] == "http.response.start":
-                path = getattr(scope.get("route"), "path", "other")
-                self._metrics.requests.labels(path, str(message["status"])).inc()
+                began = True
+                count(message["status"])
             await send(message)
 
-        await self._app(scope, receive, count if scope["type"] == "http" else send)
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        try:
+            return await self._app(scope, receive, watch)
+        except Exception:
+            if not began:  # answered outside of this, by FastAPI's own last handler
+                count(500)
+            raise

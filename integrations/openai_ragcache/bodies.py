@@ -12,6 +12,7 @@ from ragcache.model.decode import Sampling
 _ROLES = {"developer": "system", "system": "system", "user": "user", "assistant": "assistant"}
 _INTEGERS = 2**63
 _DEEPEST = 32  # levels of a JSON value
+_MOST_MESSAGES = 4096
 
 
 def _refuse(
@@ -300,7 +301,7 @@ class ChatBody(Generating):
         {"user", "metadata", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"}
     )
 
-    messages: Annotated[list[ChatMessage], Field(min_length=1)]
+    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=_MOST_MESSAGES)]
     tools: Annotated[list[Tool], Field(max_length=128)] | None = None
     tool_choice: Annotated[str | None, BeforeValidator(_known_choice)] = None
     parallel_tool_calls: bool | None = None
@@ -428,6 +429,13 @@ class InputMessage(Body):
     content: Text
 
 
+def _said(items: Any) -> Any:
+    """The messages among a response's input: its earlier output has the searches, too, which are made anew."""
+    if not isinstance(items, list):
+        return items
+    return [one for one in items if not (isinstance(one, dict) and one.get("type") == "file_search_call")]
+
+
 class ResponseBody(Generating):
     """`POST /v1/responses`."""
 
@@ -451,7 +459,7 @@ class ResponseBody(Generating):
         | {"parallel_tool_calls"}
     )
 
-    input: Word | Annotated[list[InputMessage], Field(min_length=1)]
+    input: Word | Annotated[list[InputMessage], BeforeValidator(_said), Field(min_length=1, max_length=_MOST_MESSAGES)]
     instructions: Word | None = None
     tools: Annotated[list[FileSearch], Field(max_length=1)] = Field(default_factory=list)
     include: list[Literal["file_search_call.results"]] = Field(default_factory=list)

@@ -163,7 +163,8 @@ class Generation:
         clock = request.clock.restarted()
         began = clock.now()
         found = verify_by_full_prefill(Given.of(request, stream), self.rag.index)
-        if self.body.ragcache.is_default and request.method.encode is not None:
+        reused = any(chunk.cache == "hit" for chunk in stream.report.chunks)  # else it is full prefill's anyway
+        if self.body.ragcache.is_default and request.method.encode is not None and reused:
             self.server.verifier.count(self.tenant, request.question, stream.answer.text, found)
         full = None if found.confirmed else self.rag.engine.start(request.repeated(full=True)).answer.text
         about = {**describe_verification(found), "answer": full, "ms": clock.now() - began}

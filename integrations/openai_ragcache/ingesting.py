@@ -1,17 +1,19 @@
-"""Files of vector stores are ingested while nothing else is asked, and leave the index with their last store."""
+"""Files of vector stores are ingested between questions, one at a time, and leave the index with their last store."""
 
+import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from openai_ragcache.api_errors import hide_folders
-from openai_ragcache.engine_queue import EngineQueue, Job, NobodyWaits
+from openai_ragcache.engine_queue import EngineQueue, Job, NobodyWaits, QueueFull
 from openai_ragcache.tenants import Tenant
 from openai_ragcache.uploads import Member, UploadedFile
 from ragcache.errors import NoDocuments, RagCacheError
 
+_RETRY_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
 
@@ -26,18 +28,44 @@ def ingest_later(queue: EngineQueue, tenant: Tenant, member: Member) -> None:
     queue.submit(partial(_ingest, tenant, member), background=True)
 
 
-def resume(queue: EngineQueue, tenant: Tenant) -> None:
-    """Ingest what an earlier server was stopped before."""
+async def resume(queue: EngineQueue, tenant: Tenant) -> None:
+    """Ingest what an earlier server was stopped before, one file behind the other, however many there are."""
     for member in tenant.uploads.members():
         if member.status == "in_progress":
-            ingest_later(queue, tenant, member)
+            while not (job := _submit(queue, tenant, member)):
+                await asyncio.sleep(_RETRY_SECONDS)
+            with suppress(NobodyWaits):
+                async for _ in job:
+                    pass
+
+
+def _submit(queue: EngineQueue, tenant: Tenant, member: Member) -> Job[Any] | None:
+    with suppress(QueueFull):
+        return queue.submit(partial(_ingest, tenant, member), background=True)
+    return None
 
 
 async def forget_unused(
-    queue: EngineQueue, tenant: Tenant, files: Sequence[UploadedFile], *, delete: bool = False
+    queue: EngineQueue,
+    tenant: Tenant,
+    files: Sequence[UploadedFile],
+    first: Callable[[], None] = lambda: None,
+    *,
+    delete: bool = False,
 ) -> None:
-    """Take files out of the index that are in no store any more; `delete` takes them out of all, and deletes them."""
-    async for _ in queue.submit(partial(_forget, tenant, files, delete)):
+    """Take files out of the index that are in no store any more; `delete` takes them out of all, and deletes them.
+
+    Parameters
+    ----------
+    first : callable
+        Takes them out of their store, once the work is accepted: what is refused has changed nothing.
+
+    Raises
+    ------
+    QueueFull
+        If too much waits.
+    """
+    async for _ in queue.submit(partial(_forget, tenant, files, first, delete)):
         pass
 
 
@@ -67,7 +95,10 @@ def _ingest(tenant: Tenant, member: Member, job: Job[Any]) -> Iterator[Any]:
     yield from ()
 
 
-def _forget(tenant: Tenant, files: Sequence[UploadedFile], delete: bool, job: Job[Any]) -> Iterator[Any]:
+def _forget(
+    tenant: Tenant, files: Sequence[UploadedFile], first: Callable[[], None], delete: bool, job: Job[Any]
+) -> Iterator[Any]:
+    first()
     for file in files:
         if not delete and _is_wanted(tenant, file):
             continue

@@ -1,6 +1,7 @@
 """`/v1/vector_stores`: sets of files, to be searched."""
 
 from collections import Counter
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -8,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from openai_ragcache.answering import results_of
 from openai_ragcache.api_errors import not_found
 from openai_ragcache.bodies import MemberBody, SearchBody, StoreBody, StoreChange
-from openai_ragcache.engine_queue import Job
+from openai_ragcache.engine_queue import Job, QueueFull
 from openai_ragcache.files import find_file
 from openai_ragcache.ingesting import forget_unused, ingest_later
 from openai_ragcache.paging import PageOf
@@ -57,8 +58,7 @@ async def delete_store(id: str, server: ServerOf, tenant: TenantOf) -> dict[str,
     """Forget a store; its files stay, but what is in no other store leaves the index."""
     store = find_store(tenant, id)
     files = [find_file(tenant, member.file) for member in tenant.uploads.members(store)]
-    tenant.uploads.remove_store(store)
-    await forget_unused(server.queue, tenant, files)
+    await forget_unused(server.queue, tenant, files, partial(tenant.uploads.remove_store, store))
     return {"id": store.id, "object": "vector_store.deleted", "deleted": True}
 
 
@@ -107,8 +107,8 @@ async def show_store_file(id: str, file_id: str, tenant: TenantOf, response: Res
 @router.delete("/{id}/files/{file_id}")
 async def remove_store_file(id: str, file_id: str, server: ServerOf, tenant: TenantOf) -> dict[str, Any]:
     """Take a file out of a store; the file itself stays."""
-    tenant.uploads.remove_member(_find_member(tenant, id, file_id))
-    await forget_unused(server.queue, tenant, [find_file(tenant, file_id)])
+    remove = partial(tenant.uploads.remove_member, _find_member(tenant, id, file_id))
+    await forget_unused(server.queue, tenant, [find_file(tenant, file_id)], remove)
     return {"id": file_id, "object": "vector_store.file.deleted", "deleted": True}
 
 
@@ -140,7 +140,11 @@ def as_result(chunk: Chunk, file: UploadedFile) -> dict[str, Any]:
 
 def _add(server: Server, tenant: Tenant, store: VectorStore, file: UploadedFile, attributes: dict[str, Any]) -> Member:
     member = tenant.uploads.add_member(store, file, attributes)
-    ingest_later(server.queue, tenant, member)
+    try:
+        ingest_later(server.queue, tenant, member)
+    except QueueFull:  # or its status would stay what it is until the server starts anew
+        tenant.uploads.remove_member(member)
+        raise
     return member
 
 

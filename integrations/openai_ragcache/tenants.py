@@ -1,6 +1,7 @@
 """Who may ask, and over which index: an API key opens one index, and an index is all that its tenant can see."""
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from openai_ragcache.uploads import Uploads
     from ragcache import RagCache
 
+_COMMENT = re.compile(r"(?:^|\s)#")
 _SHORTEST = 16  # characters of a key
 
 
@@ -89,7 +91,7 @@ class Tenants:
 
 
 def read_keys(path: Path) -> dict[str, Path]:
-    """Each key's index, from a file with a key and a folder on every line; `#` begins a comment.
+    """Each key's index, from a file with a key and a folder on every line; `#` begins a comment, behind a space.
 
     Raises
     ------
@@ -115,7 +117,7 @@ def read_keys(path: Path) -> dict[str, Path]:
 
 def _meaningful(lines: Iterable[str]) -> Iterable[tuple[int, str]]:
     for number, line in enumerate(lines, start=1):
-        if text := line.partition("#")[0].strip():
+        if text := _COMMENT.split(line, maxsplit=1)[0].strip():
             yield number, text
 
 

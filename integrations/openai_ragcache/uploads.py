@@ -78,7 +78,7 @@ class Uploads:
     def __init__(self, folder: Path) -> None:
         #: How far a file's ingestion is, by its id: the stage, how much of it is done, and how much there is.
         self.stages: dict[str, tuple[str, int, int]] = {}
-        self._folder = folder
+        self._folder = Path(os.path.realpath(folder))  # as the index knows its documents
         self._lock = threading.Lock()
         self._opened: sqlite3.Connection | None = None
 
@@ -103,7 +103,7 @@ class Uploads:
 
     def path(self, file: UploadedFile) -> Path:
         """Where a file lies: its document's source in the index."""
-        return self._folder.absolute() / file.id / file.name
+        return self._folder / file.id / file.name
 
     def files(self) -> list[UploadedFile]:
         """All files, oldest first."""

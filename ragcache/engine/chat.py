@@ -50,13 +50,17 @@ def merge_messages(messages: Iterable[Message]) -> list[Message]:
     Results of tools stay apart, and so does what calls them.
     """
     turns: list[Message] = []
+    said: list[list[str | Chunk]] = []  # behind the first message of each turn
     for message in messages:
         alone = message.role == "tool" or message.more or (turns and turns[-1].more)
         if turns and turns[-1].role == message.role and not alone:
-            said = (*contents(turns.pop()), "\n\n", *contents(message))
-            message = Message(message.role, said)
-        turns.append(message)
-    return turns
+            said[-1] += ["\n\n", *contents(message)]
+        else:
+            turns.append(message)
+            said.append([])
+    return [
+        Message(turn.role, (*contents(turn), *more)) if more else turn for turn, more in zip(turns, said, strict=True)
+    ]
 
 
 def contents(message: Message) -> tuple[str | Chunk, ...]:

@@ -19,7 +19,7 @@ from ragcache.index.index import Index
 from ragcache.prompt import Frame, Segment, Template
 from ragcache.store import Entries
 
-_MARKED = re.compile(r"<chunk(?:\s[^<>]*)?>(.*?)</chunk>", re.DOTALL)
+_OPENING, _CLOSING = re.compile(r"<chunk(?:\s[^<>]*)?>"), "</chunk>"
 _SPACE = re.compile(r"\s*")
 _PLACE, _PLACES = "\u2042{}\u2042", re.compile("\u2042(\\d+)\u2042")
 
@@ -151,8 +151,7 @@ class PromptParser:
                 told.append((len(text), len(text) + len(words), part))
             text += words
         known = self._current_matcher()
-        blocks = [match.span(1) for match in _MARKED.finditer(text)]
-        blocks = [_stripped(text, *block) for block in blocks if _apart(block, told)]
+        blocks = [_stripped(text, *block) for block in find_marked(text) if _apart(block, told)]
         marked = [(start, end, known.find_exact(text[start:end])) for start, end in blocks]
         spans = _sorted(told, self._chunks([(start, end, name) for start, end, name in marked if name]))
         begun = list[PartialMatch]()
@@ -318,6 +317,14 @@ def _sorted(spans: Sequence[_Span], more: Sequence[_Span]) -> list[_Span]:
 
 def _apart(place: tuple[int, int], spans: Sequence[_Span]) -> bool:
     return not any(place[0] < end and start < place[1] for start, end, _ in spans)
+
+
+def find_marked(text: str) -> Iterator[tuple[int, int]]:
+    """What stands between `<chunk>` and `</chunk>`, in time proportional to the text, however many are left open."""
+    at = 0
+    while (opening := _OPENING.search(text, at)) and (end := text.find(_CLOSING, opening.end())) >= 0:
+        yield opening.end(), end
+        at = end + len(_CLOSING)
 
 
 def _gaps(spans: Sequence[_Span], length: int) -> Iterator[tuple[int, int]]:

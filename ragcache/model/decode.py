@@ -185,7 +185,8 @@ def _first_stop(text: str, stop: Sequence[str]) -> int | None:
 def _held_back(text: str, stop: Sequence[str]) -> int:
     """Characters at the end that the next token may still change or make part of a stop string."""
     incomplete = len(text) - len(text.rstrip("\ufffd"))
-    starts = [size for word in stop for size in range(1, len(word)) if text.endswith(word[:size])]
+    longest = len(text) + 1
+    starts = [size for word in stop for size in range(1, min(len(word), longest)) if text.endswith(word[:size])]
     return max([incomplete, *starts])
 
 

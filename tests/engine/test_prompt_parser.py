@@ -1,5 +1,7 @@
 """Prompts that somebody else wrote: their own ids, chunks loaded where they stand, and full prefill at one."""
 
+import re
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -8,11 +10,13 @@ from typing import Any
 import pytest
 import torch
 from conftest import tiny_reader
+from hypothesis import given
+from hypothesis import strategies as st
 from staged import QUESTION, TEXTS, make
 
 from ragcache.engine.chat import Message, merge_messages
 from ragcache.engine.engine import Engine
-from ragcache.engine.prompt_parser import PromptParser
+from ragcache.engine.prompt_parser import PromptParser, find_marked
 from ragcache.errors import InvalidArgument, MissingEncoding, UnsupportedModel
 from ragcache.index.chunks import Chunk
 from ragcache.methods import METHODS
@@ -251,3 +255,18 @@ def test_chunks_that_were_printed_as_a_list_are_counted(ready: tuple[Engine, lis
     assert printed.report.notes[0].startswith("1 chunks stand in the prompt escaped")
     assert not engine.complete(f"{lines}\n\nC:\\new\\table {QUESTION}", sampling=SHORT).report.notes
     engine.index.remove("lines")
+
+
+@given(pieces=st.lists(st.sampled_from(["<chunk>", '<chunk id="1">', "</chunk>", "<chunk", " x>", "a", "\n", "<"])))
+def test_marked_blocks_are_those_that_an_expression_finds(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    blocks = re.finditer(r"<chunk(?:\s[^<>]*)?>(.*?)</chunk>", text, re.DOTALL)
+    assert list(find_marked(text)) == [block.span(1) for block in blocks]
+
+
+def test_marks_and_messages_without_end_take_no_time() -> None:
+    began = time.process_time()
+    assert list(find_marked("<chunk>" * 200_000)) == []
+    [said] = merge_messages([Message("user", "a")] * 50_000)
+    assert len(said.text) == 50_000 + 2 * 49_999
+    assert time.process_time() - began < 5, "in time proportional to the square it would be minutes"

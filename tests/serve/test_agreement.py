@@ -128,6 +128,11 @@ def test_a_request_has_its_answer_verified_at_once(rag: RagCache, asked: list[As
             assert text == one.reuse.text
             assert (found["confirmed"], found["answer"]) == (one.same, None if one.same else one.full.text)
             assert found["ms"] > 0
+        counted = httpx.get(f"{url}/ragcache/agreement").json()
+        plain = [{"role": "user", "content": "Nothing that is known."}]
+        body = {"model": MODEL, "messages": plain, "max_tokens": 2, "ragcache": {"verify": True}}
+        assert httpx.post(f"{url}/chat/completions", json=body).json()["ragcache"]["verification"]["confirmed"]
+        assert httpx.get(f"{url}/ragcache/agreement").json() == counted, "nothing was reused that could be wrong"
         sampled = {"model": MODEL, "messages": asked[0].messages, "temperature": 1, "ragcache": {"verify": True}}
         refused = httpx.post(f"{url}/chat/completions", json=sampled)
         assert refused.json()["error"]["param"] == "ragcache.verify"

@@ -8,7 +8,9 @@ import numpy as np
 import openai
 import pytest
 import torch
+from fastapi.testclient import TestClient
 from openai import OpenAI
+from openai_ragcache import ServerSettings, Tenants, create_app
 from openai_ragcache.logprobs import Logprobs
 from serve.served import MODEL, ask
 
@@ -191,3 +193,14 @@ def test_metrics_count_chunk_tokens_and_requests_but_no_tenant(client: OpenAI, u
     httpx.get(url + "/nothing/at/all")
     assert "nothing" not in httpx.get(page).text
     assert "tenant" not in httpx.get(page).text
+
+
+def test_what_goes_wrong_in_the_server_is_counted(rag: RagCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("openai_ragcache.uploads.Uploads.files", fail)
+    app = create_app(Tenants.of_one(rag), ServerSettings())
+    with TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False) as client:
+        assert client.get("/v1/files").status_code == 500
+        assert 'ragcache_requests_total{path="/v1/files",status="500"} 1.0' in client.get("/metrics").text

@@ -174,6 +174,8 @@ def test_keys_are_read_from_a_file_with_an_index_each(tmp_path: Path) -> None:
     file = tmp_path / "keys"
     file.write_text("# two tenants\n0123456789abcdef /data/a\n\nfedcba9876543210  /data/b c # the second\n")
     assert read_keys(file) == {"0123456789abcdef": Path("/data/a"), "fedcba9876543210": Path("/data/b c")}
+    file.write_text("0123456789abcdef /data/a#b\n")
+    assert read_keys(file) == {"0123456789abcdef": Path("/data/a#b")}, "not the folder /data/a, which may be another's"
     for text, wrong in (("", "no key"), ("key", "line 1"), ("k a\nk b", "line 2"), (None, "cannot be read")):
         file.unlink()
         if text is not None:

@@ -10,6 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 from openai import OpenAI
 from openai_ragcache import ServerSettings, Tenants, create_app
+from openai_ragcache.engine_queue import EngineQueue, QueueFull
 from openai_ragcache.tenants import Tenant
 from serve.served import MODEL, serve
 
@@ -290,6 +291,66 @@ def test_an_upload_has_a_limit_of_its_own(rag: RagCache) -> None:
             answer = client.post("/v1/files", files=files, data={"purpose": "assistants"})
             assert answer.status_code == status, answer.text
         client.delete(f"/v1/files/{client.get('/v1/files').json()['data'][0]['id']}")
+
+
+def test_a_response_s_output_may_be_handed_back_with_the_next_question(client: OpenAI, store: str) -> None:
+    tools = [{"type": "file_search", "vector_store_ids": [store]}]
+    first = client.responses.create(model=MODEL, input=QUESTION, tools=tools)
+    said = [{"role": "user", "content": QUESTION}, *first.output, {"role": "user", "content": "Where is it based?"}]
+    second = client.responses.create(model=MODEL, input=said, tools=tools, max_output_tokens=4)
+    assert second.output[-1].type == "message"
+
+
+def test_what_is_refused_for_want_of_room_has_changed_nothing(
+    client: OpenAI, store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise QueueFull(32, 1)
+
+    file = client.files.create(file=("late.md", b"The late project is led by Nobody."), purpose="assistants")
+    before = {one.id for one in client.vector_stores.files.list(store)}
+    with monkeypatch.context() as patch:
+        patch.setattr(EngineQueue, "submit", refuse)
+        for change in (
+            lambda: client.vector_stores.files.create(store, file_id=file.id),
+            lambda: client.vector_stores.files.delete(min(before), vector_store_id=store),
+            lambda: client.vector_stores.delete(store),
+        ):
+            with pytest.raises(openai.RateLimitError):
+                change()
+    assert {one.id for one in client.vector_stores.files.list(store)} == before
+    client.files.delete(file.id)
+
+
+def test_more_files_than_may_wait_do_not_keep_a_server_from_starting(
+    rag: RagCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("openai_ragcache.engine_queue._BACKGROUND", 1)
+    with RagCache.open(tmp_path / "index", model=rag.reader) as own:
+        tenant = Tenant(own)
+        store = tenant.uploads.add_store("left", {})
+        for number in range(3):
+            file = tenant.uploads.add_file(f"{number}.md", f"Page {number} says nothing.".encode(), "assistants")
+            tenant.uploads.add_member(store, file, {})
+        with TestClient(create_app(Tenants({}, tenant)), base_url="http://127.0.0.1") as client:
+            where, ends = f"/v1/vector_stores/{store.id}", time.monotonic() + 20
+            while client.get(where).json()["file_counts"]["completed"] < 3 and time.monotonic() < ends:
+                time.sleep(0.02)
+            assert client.get(where).json()["file_counts"]["completed"] == 3
+
+
+def test_an_index_behind_a_link_finds_what_is_uploaded(rag: RagCache, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    with (
+        RagCache.open(tmp_path / "link" / "index", model=rag.reader) as own,
+        serve(Tenants({}, Tenant(own))) as url,
+        OpenAI(base_url=url, api_key="none", max_retries=0) as client,
+    ):
+        store = client.vector_stores.create(name="linked")
+        upload(client, store.id, "tide.md", TIDE)
+        found = client.vector_stores.search(store.id, query=QUESTION).data
+        assert [one.filename for one in found] == ["tide.md"]
 
 
 def test_what_a_stopped_server_did_not_get_to_is_ingested_by_the_next(rag: RagCache, tmp_path: Path) -> None:
