@@ -65,10 +65,15 @@ class DiskBound:
         self._codec = codec
         self._work = work
         self._evict = evict
-        self.limit: int | None = None if store.shared else catalog.setting(MAX_BYTES)
+        self._is_open = not store.shared
         self._lock = Lock()
         self._served: dict[str, tuple[int, float]] = {}  # how often since the last eviction, and when last
         self._pins = Counter[str]()
+
+    @property
+    def limit(self) -> int | None:
+        """Most bytes of the files, as whichever process has set it; None without a limit."""
+        return self._catalog.setting(MAX_BYTES) if self._is_open else None
 
     def set_limit(self, nbytes: int) -> None:
         """Limit the files to so many bytes from now on; what is over goes at once.
@@ -81,7 +86,6 @@ class DiskBound:
         if nbytes < 1:
             raise InvalidArgument(f"the KV of an index is limited to one byte or more, not to {nbytes}")
         self._catalog.set_setting(MAX_BYTES, nbytes)
-        self.limit = nbytes
         with self._writing, hold_turn(self._path):
             self._make_room(0, None)
 
@@ -102,6 +106,7 @@ class DiskBound:
         finally:
             with self._lock:
                 self._pins.subtract(chunks)
+                self._pins = +self._pins  # those that are left
 
     @contextmanager
     def room(self, key: str, nbytes: int, kv: ChunkKV, *, evict: bool) -> Iterator[bool]:
@@ -137,7 +142,7 @@ class DiskBound:
         if self.limit is not None and self._catalog.writable:
             self._flush()
             self._uses.prune()
-        self.limit = None
+        self._is_open = False
 
     def _flush(self) -> None:
         """Write down what was of use since the last eviction, before the clock goes on."""
@@ -151,7 +156,9 @@ class DiskBound:
         needed = nbytes - self.free()
         if needed <= 0:
             return True
-        pinned = self._catalog.keys_of_chunks([chunk for chunk, count in self._pins.items() if count > 0])
+        with self._lock:
+            in_use = list(self._pins)
+        pinned = self._catalog.keys_of_chunks(in_use)
         named = self._catalog.keys() - pinned
         sizes = {key: self._store.head(key) or 0 for key in self._store.list() if key in named}
         gone = choose_victims(self._read(sizes), needed, new)

@@ -42,7 +42,7 @@ def move_index(path: str | Path, to: str | Path) -> Path:
     UnusableIndex
         If another process has it open.
     StorageFull
-        If the disk refused; the index is where it was.
+        If the disk refused; the message says where the index is.
     """
     path, to = Path(path), Path(to)
     if not (path / _CATALOG).is_file():
@@ -56,6 +56,11 @@ def move_index(path: str | Path, to: str | Path) -> Path:
             to.absolute().parent.mkdir(parents=True, exist_ok=True)
             _rename_or_copy(path, to, catalog)
         except OSError as error:
+            if (to / _CATALOG).is_file():  # it has its name only when it is whole
+                raise StorageFull(
+                    f"the index is in {to} now, but the disk refused the rest ({error.strerror or error}); delete what "
+                    f"is left in {path}."
+                ) from error
             raise StorageFull(
                 f"the disk refused to move {path} to {to} ({error.strerror or error}); the index is where it was."
             ) from error

@@ -12,12 +12,14 @@ import shutil
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from ragcache.errors import EmptyIndex, IndexFormat, IndexMismatch, InvalidArgument, UnreachableStore
+from ragcache.index.reconcile import prefix_key
 from ragcache.store import (
     Attachment,
     Catalog,
@@ -110,6 +112,7 @@ def publish(path: Path, catalog: Catalog) -> None:
         return
     remote = RemoteStore(attached.url)
     with hold_turn(path / "publish.lock"), TemporaryDirectory(prefix=".publish-", dir=path) as place:
+        _sweep(path, ".publish-*", Path(place))
         files = _copy_files(path, catalog, Path(place))
         named = {name: {"digest": _digest(file), "bytes": file.stat().st_size} for name, file in files.items()}
         for name, file in files.items():
@@ -186,6 +189,7 @@ def fetch(url: str, folder: Path, *, max_bytes: int | None = None) -> None:
     if (known is None and (folder / "catalog.sqlite").exists()) or (known and (not known.replica or known.url != url)):
         raise IndexMismatch(f"{folder} is no copy of {url}; name another folder")
     with hold_turn(folder / "fetch.lock"):
+        _sweep(folder, ".fetch-*")
         known = read_attachment(folder) or Attachment(url, replica=True)
         known = replace(known, max_bytes=known.max_bytes if max_bytes is None else max_bytes)
         write_attachment(folder, known)  # before there is a catalogue, which must not be opened for writing
@@ -197,6 +201,7 @@ def fetch(url: str, folder: Path, *, max_bytes: int | None = None) -> None:
             with TemporaryDirectory(prefix=".fetch-", dir=folder) as place:
                 if _download(remote, manifest["files"], Path(place)):
                     _put_in_place(Path(place), folder, name)
+                    _forget_unnamed(folder)
                     write_attachment(folder, replace(known, snapshot=name, published=manifest["published"]))
                     return
     raise UnreachableStore(f"what is published at {url} changed faster than it could be fetched; repeat the command")
@@ -209,7 +214,8 @@ def _copy_files(path: Path, catalog: Catalog, place: Path) -> dict[str, Path]:
     if (path / "vectors" / "chroma.sqlite3").is_file():
         from ragcache.retrieve.reading import copy_collection
 
-        copy_collection(path / "vectors", place / "vectors")
+        with hold_turn(path / "vectors.lock"):  # that of `Vectors`, or another process might be writing
+            copy_collection(path / "vectors", place / "vectors")
     return {str(file.relative_to(place)): file for file in sorted(place.rglob("*")) if file.is_file()}
 
 
@@ -259,9 +265,11 @@ def _download(remote: RemoteStore, files: dict[str, Any], place: Path) -> bool:
 
 def _put_in_place(place: Path, folder: Path, name: str) -> None:
     """Let new files take the place of the old ones; the vectors, a folder, by a link to the newest."""
-    before = {one for one in folder.glob("vectors-*") if one != (folder / "vectors").resolve()}
+    newest = folder / f"vectors-{name}"
+    before = {*folder.glob("vectors-*")} - {(folder / "vectors").resolve(), newest}
     if (place / "vectors").is_dir():
-        (place / "vectors").rename(folder / f"vectors-{name}")
+        if not newest.exists():  # or a killed process has put it there, whole
+            (place / "vectors").rename(newest)
         link = place / "link"
         link.symlink_to(f"vectors-{name}")
         link.replace(folder / "vectors")
@@ -270,6 +278,23 @@ def _put_in_place(place: Path, folder: Path, name: str) -> None:
         (place / file).replace(folder / file)
     for old in before:  # but the last one: somebody may be reading it
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _forget_unnamed(folder: Path) -> None:
+    """Delete the KV of a copy that the catalogue does not name any more: it may be that of removed text."""
+    with closing(Catalog(folder / "catalog.sqlite", read_only=True)) as catalog:
+        named = catalog.keys() | {prefix_key(catalog, folder)}
+    store = LocalStore(folder / "kv", durable=False)
+    for key in list(store.list()):
+        if key not in named:
+            store.delete(key)
+
+
+def _sweep(folder: Path, left: str, but: Path | None = None) -> None:
+    """Delete what killed processes have left, which holds text; whoever calls has the turn."""
+    for old in folder.glob(left):
+        if old != but:
+            shutil.rmtree(old, ignore_errors=True)
 
 
 def _digest(file: Path) -> str:

@@ -79,6 +79,8 @@ def hold_turn(path: Path, seconds: float = math.inf) -> Iterator[None]:
             time.sleep(_RETRY_SECONDS)
         yield
     finally:
+        with suppress(OSError):  # a forked process may have the handle, too
+            fcntl.flock(handle, fcntl.LOCK_UN)
         os.close(handle)
 
 
@@ -286,7 +288,10 @@ class LocalStore:
         for path in (self._path(key), self._quarantined(key)):
             if path.exists():
                 found = True
-                self.disk.remove(path)
+                try:
+                    self.disk.remove(path)
+                except OSError as error:
+                    raise self._refused(error) from error
         return found
 
     def quarantine(self, key: str) -> bool:

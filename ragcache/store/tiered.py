@@ -192,7 +192,7 @@ class TieredStore:
     def _keep(self, key: str, parts: Sequence[bytes | memoryview]) -> None:
         """A copy in the folder, if there is or can be made room; one that the disk refuses is done without."""
         nbytes = sum(memoryview(part).nbytes for part in parts)
-        with suppress(StorageFull), self._lock, hold_turn(self.tier.root / "tier.lock"):
+        with suppress(StorageFull, PermissionError), self._lock, hold_turn(self.tier.root / "tier.lock"):
             self._served[key] += 1
             if self._make_room(key, nbytes):
                 self.tier.put_if_absent(key, parts)

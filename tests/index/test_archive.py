@@ -21,7 +21,7 @@ from faults.small import Letters, write_pages
 from typer.testing import CliRunner
 
 from ragcache import RagCache, Sampling
-from ragcache.errors import EmptyIndex, IndexFormat, InvalidArgument, KeyMismatch, UnusableIndex
+from ragcache.errors import EmptyIndex, IndexFormat, InvalidArgument, KeyMismatch, StorageFull, UnusableIndex
 from ragcache.index.archive import export_index, import_index
 from ragcache.index.move import move_index
 from ragcache.index.reconcile import Differences
@@ -431,6 +431,28 @@ def test_a_copy_that_fails_leaves_the_index_where_it_was(index: Path, tmp_path: 
     assert verify(index).sound
     with pytest.raises(InvalidArgument, match="lies in the index"):
         move_index(index, index / "within")
+
+
+def test_a_move_that_cannot_clear_the_old_place_says_where_the_index_is(
+    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename, rmtree = Path.rename, shutil.rmtree
+
+    def refuse_far(self: Path, target: Path) -> Path:
+        if self == index:
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        return rename(self, target)
+
+    def refuse_old(path: Path, *rest: object, **how: object) -> None:
+        if path == index:
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+        rmtree(path, *rest, **how)
+
+    monkeypatch.setattr(Path, "rename", refuse_far)
+    monkeypatch.setattr(shutil, "rmtree", refuse_old)
+    with pytest.raises(StorageFull, match=r"is in .*moved now.*delete what is left in .*index"):
+        move_index(index, tmp_path / "moved")
+    assert verify(tmp_path / "moved").sound
 
 
 def test_the_commands_report_in_json(index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

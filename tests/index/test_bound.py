@@ -118,6 +118,16 @@ def test_a_lower_limit_takes_effect_at_once_and_is_remembered(index: Index, read
         index.bound.set_limit(0)
 
 
+def test_a_limit_binds_whoever_has_the_index_open(index: Index, reader: Reader) -> None:
+    with Index(index.path, reader, memory_bytes=0) as other:
+        list(other.encode(Alone()))
+        half = index.store.total_bytes() // 2
+        index.bound.set_limit(half)
+        assert other.bound.limit == half
+        list(other.encode(Alone()))
+        assert other.store.total_bytes() <= half
+
+
 def test_uses_are_remembered_beyond_a_process(index: Index, reader: Reader) -> None:
     list(index.encode(Alone()))
     first, *_ = [chunk for chunk in chunks_of(index) if chunk.id in stored(index)]

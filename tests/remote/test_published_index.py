@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from ragcache.index import publication
 from ragcache.index.publication import attach, fetch, limit_copies, local_copy
 from ragcache.index.settings import settings_of, stats
 from ragcache.model.reader import Reader
-from ragcache.store import Catalog, RemoteStore, read_attachment, tiered
+from ragcache.store import Catalog, LocalStore, RemoteStore, read_attachment, tiered, write_attachment
 
 URL = "s3://bucket/notes"
 QUESTION = "When was the bridge built?"
@@ -95,6 +96,36 @@ def test_a_copy_follows_what_is_ingested_and_forgotten(
         fetch(URL, tmp_path / "copy")
         assert len(copy.documents()) == before
     assert len(list(RemoteStore(URL).list("snapshots/"))) <= 10, "old snapshots go"
+
+
+def test_a_copy_lets_go_of_the_kv_of_removed_text(
+    published: RagCache, opened: Callable[..., RagCache], pages: Path, tmp_path: Path
+) -> None:
+    fetch(URL, tmp_path / "copy")
+    with opened("copy") as copy:
+        for page in sorted(pages.iterdir()):
+            copy.ask(page.read_text()[:60], top_k=10, sampling=Sampling(max_new_tokens=1))
+        kept = set(LocalStore(tmp_path / "copy" / "kv").list())
+    (tmp_path / "copy" / ".fetch-killed").mkdir()
+    published.forget(min(pages.iterdir()))
+    gone = kept - set(published.index.store.list())
+    assert gone
+    fetch(URL, tmp_path / "copy")
+    assert set(LocalStore(tmp_path / "copy" / "kv").list()) == kept - gone
+    assert not list((tmp_path / "copy").glob(".fetch-*"))
+
+
+def test_a_fetch_that_was_killed_before_it_noted_its_snapshot_is_made_again(
+    published: RagCache, opened: Callable[..., RagCache], tmp_path: Path
+) -> None:
+    fetch(URL, tmp_path / "copy")
+    known = read_attachment(tmp_path / "copy")
+    assert known is not None
+    write_attachment(tmp_path / "copy", replace(known, snapshot=""))
+    fetch(URL, tmp_path / "copy")
+    assert read_attachment(tmp_path / "copy") == known
+    with opened("copy") as copy:
+        assert asked(copy) == asked(published)
 
 
 def test_a_copy_whose_text_is_gone_from_the_store_makes_it_anew(

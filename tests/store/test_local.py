@@ -4,6 +4,7 @@ import shutil
 import signal
 import stat
 import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -282,6 +283,23 @@ def test_only_a_durable_store_waits_for_the_disk(tmp_path, monkeypatch, key_of, 
     assert store.put_if_absent(key_of(1), [b"content"])
     assert len(calls) == waits
     assert bytes(store.get(key_of(1))) == b"content"
+
+
+def test_a_forked_process_keeps_nobody_waiting(tmp_path):
+    script = (
+        "import os, sys, time\n"
+        "from pathlib import Path\n"
+        "from ragcache.store import hold_turn\n"
+        "with hold_turn(Path(sys.argv[1])):\n"
+        "    if not (child := os.fork()):\n"
+        "        time.sleep(60)\n"
+        "        os._exit(0)\n"
+        "with hold_turn(Path(sys.argv[1]), 1):\n"
+        "    print('my turn')\n"
+        "os.kill(child, 9)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, tmp_path / "lock"], capture_output=True, text=True)
+    assert done.stdout == "my turn\n", done.stderr
 
 
 def test_where_no_memory_can_be_pinned_a_gpu_s_blobs_go_through_ordinary_memory(tmp_path, key_of, monkeypatch):
