@@ -17,7 +17,7 @@ _RETRY_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
 
-def ingest_later(queue: EngineQueue, tenant: Tenant, member: Member) -> None:
+def ingest_later(queue: EngineQueue, tenant: Tenant, member: Member) -> Job[Any]:
     """Have a file ingested in the background; its member of the store says when that is done.
 
     Raises
@@ -25,24 +25,25 @@ def ingest_later(queue: EngineQueue, tenant: Tenant, member: Member) -> None:
     QueueFull
         If too many files wait.
     """
-    queue.submit(partial(_ingest, tenant, member), background=True)
+    return queue.submit(partial(_ingest, tenant, member), background=True)
 
 
 async def resume(queue: EngineQueue, tenant: Tenant) -> None:
     """Ingest what an earlier server was stopped before, one file behind the other, however many there are."""
     for member in tenant.uploads.members():
         if member.status == "in_progress":
-            while not (job := _submit(queue, tenant, member)):
-                await asyncio.sleep(_RETRY_SECONDS)
+            job = await _ingest_when_there_is_room(queue, tenant, member)
             with suppress(NobodyWaits):
                 async for _ in job:
                     pass
 
 
-def _submit(queue: EngineQueue, tenant: Tenant, member: Member) -> Job[Any] | None:
-    with suppress(QueueFull):
-        return queue.submit(partial(_ingest, tenant, member), background=True)
-    return None
+async def _ingest_when_there_is_room(queue: EngineQueue, tenant: Tenant, member: Member) -> Job[Any]:
+    while True:
+        try:
+            return ingest_later(queue, tenant, member)
+        except QueueFull:
+            await asyncio.sleep(_RETRY_SECONDS)
 
 
 async def forget_unused(
