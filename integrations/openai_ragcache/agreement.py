@@ -177,10 +177,10 @@ class Verifier:
             return
         if answered is not request and answered.method.encode is None:
             given, repeat = Given.of(answered, stream), request
-        elif any(chunk.cache == "hit" for chunk in stream.report.chunks):
+        elif is_approximate(stream):
             given, repeat = Given.of(answered, stream), None
         else:
-            return  # nothing in it is approximate
+            return
         text = stream.answer.text
 
         def verify(give_way: Callable[[], None]) -> None:
@@ -196,6 +196,11 @@ class Verifier:
         """Count what full prefill says of an answer."""
         self.agreement(tenant).add(Case(question[-_SHOWN:], answer[:_SHOWN], found, time.time()))
         self._metrics.note_verification(found)
+
+
+def is_approximate(stream: Stream) -> bool:
+    """Whether an answer may differ from full prefill's: KV was reused that is not exact."""
+    return any(chunk.cache == "hit" for chunk in stream.report.chunks)
 
 
 def can_verify(stream: Stream) -> bool:

@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from openai_ragcache.agreement import describe_verification
+from openai_ragcache.agreement import describe_verification, is_approximate
 from openai_ragcache.api_errors import ApiError, hide_folders
 from openai_ragcache.bodies import Generating
 from openai_ragcache.engine_queue import Job
@@ -163,8 +163,7 @@ class Generation:
         clock = request.clock.restarted()
         began = clock.now()
         found = verify_by_full_prefill(Given.of(request, stream), self.rag.index)
-        reused = any(chunk.cache == "hit" for chunk in stream.report.chunks)  # else it is full prefill's anyway
-        if self.body.ragcache.is_default and request.method.encode is not None and reused:
+        if self.body.ragcache.is_default and request.method.encode is not None and is_approximate(stream):
             self.server.verifier.count(self.tenant, request.question, stream.answer.text, found)
         full = None if found.confirmed else self.rag.engine.start(request.repeated(full=True)).answer.text
         about = {**describe_verification(found), "answer": full, "ms": clock.now() - began}

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from ragcache.engine.prompt_parser import PromptParser, find_marked
 from ragcache.errors import InvalidArgument, MissingEncoding, UnsupportedModel
 from ragcache.index.chunks import Chunk
 from ragcache.methods import METHODS
-from ragcache.model.decode import Sampling
+from ragcache.model.decode import Sampling, pieces
 from ragcache.prompt import BEFORE_CHUNKS, BEFORE_QUESTION, SYSTEM
 
 SHORT = Sampling(max_new_tokens=4)
@@ -269,4 +270,6 @@ def test_marks_and_messages_without_end_take_no_time() -> None:
     assert list(find_marked("<chunk>" * 200_000)) == []
     [said] = merge_messages([Message("user", "a")] * 50_000)
     assert len(said.text) == 50_000 + 2 * 49_999
+    decoded = SimpleNamespace(decode=lambda ids, skip_special_tokens: "a" * len(ids))
+    assert list(pieces(iter(range(4)), decoded, ["b" * 1_000_000], [])) == ["a"] * 4
     assert time.process_time() - began < 5, "in time proportional to the square it would be minutes"

@@ -257,8 +257,8 @@ def test_what_another_process_adds_while_vectors_are_compacted_is_kept(vectors: 
     from ragcache.retrieve import Vectors
     writer = Vectors(Path({str(vectors.path)!r}), "chunks")
     print(flush=True)
-    for row in range(30):
-        writer.upsert([f"d{{row:04}}"], np.eye(30, 16, dtype="float32")[row:row + 1] + 0.1)
+    for row in range(60):
+        writer.upsert([f"d{{row:04}}"], np.eye(60, 16, dtype="float32")[row:row + 1] + 0.1)
         assert len(writer.similarities(np.ones(16, "float32"), ["c0001", "c0039"])) == 2
     """
     with subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE) as writer:
@@ -271,4 +271,4 @@ def test_what_another_process_adds_while_vectors_are_compacted_is_kept(vectors: 
             time.sleep(0.05)  # or the writer seldom has its turn
     assert writer.returncode == 0
     assert compacted > 1
-    assert vectors.ids() == [*names(0, 40), *(f"d{row:04}" for row in range(30))]
+    assert vectors.ids() == [*names(0, 40), *(f"d{row:04}" for row in range(60))]

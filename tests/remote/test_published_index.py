@@ -18,7 +18,8 @@ from ragcache.index import publication
 from ragcache.index.publication import attach, fetch, limit_copies, local_copy
 from ragcache.index.settings import settings_of, stats
 from ragcache.model.reader import Reader
-from ragcache.store import Catalog, LocalStore, RemoteStore, read_attachment, tiered, write_attachment
+from ragcache.retrieve import reading
+from ragcache.store import Catalog, LocalStore, RemoteStore, hold_turn, read_attachment, tiered, write_attachment
 
 URL = "s3://bucket/notes"
 QUESTION = "When was the bridge built?"
@@ -113,6 +114,23 @@ def test_a_copy_lets_go_of_the_kv_of_removed_text(
     fetch(URL, tmp_path / "copy")
     assert set(LocalStore(tmp_path / "copy" / "kv").list()) == kept - gone
     assert not list((tmp_path / "copy").glob(".fetch-*"))
+
+
+def test_vectors_are_published_while_no_other_process_writes_them(
+    published: RagCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied, copy = [], reading.copy_collection
+
+    def watched(path: Path, folder: Path) -> Path:
+        with pytest.raises(TimeoutError), hold_turn(tmp_path / "writer" / "vectors.lock", 0):
+            pass
+        copied.append(path)
+        return copy(path, folder)
+
+    monkeypatch.setattr(reading, "copy_collection", watched)
+    (tmp_path / "files" / "new.txt").write_text("The Heron barge carries gravel to Orlu.")
+    published.ingest(tmp_path / "files")
+    assert copied[-1:] == [tmp_path / "writer" / "vectors"]
 
 
 def test_a_fetch_that_was_killed_before_it_noted_its_snapshot_is_made_again(
