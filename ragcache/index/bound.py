@@ -66,6 +66,7 @@ class DiskBound:
         self._work = work
         self._evict = evict
         self._is_open = not store.shared
+        self._has_counted = False
         self._lock = Lock()
         self._served: dict[str, tuple[int, float]] = {}  # how often since the last eviction, and when last
         self._pins = Counter[str]()
@@ -116,7 +117,7 @@ class DiskBound:
             return
         with self._writing, hold_turn(self._path):
             new = Kept(key, nbytes, self._work(kv), 1, time.time(), self._catalog.setting(_CLOCK, 0.0))
-            fits = nbytes <= self.free() or (evict and self._make_room(nbytes, new))
+            fits = self._reserve(nbytes) or (evict and self._make_room(nbytes, new) and self._reserve(nbytes))
             yield fits
             if fits:
                 self._uses.put([new])
@@ -149,6 +150,21 @@ class DiskBound:
         with self._lock:
             self._uses.put(self._read({key: self._store.head(key) or 0 for key in self._served}))
             self._served.clear()
+
+    def _reserve(self, nbytes: int) -> bool:
+        """Whether a file fits, and if so, count it.
+
+        The count stands in the file of the turns. While processes run it is never less than what the files take, since
+        nothing is taken off it when one goes. So the files are looked at, each of them, only by a process that begins,
+        for the machine may have stopped, and where the count says that there is no room.
+        """
+        words, limit = self._path.read_bytes(), self.limit or 0
+        counted = int(words) if self._has_counted and words.isdigit() else limit
+        if counted + nbytes > limit:
+            counted = self._store.total_bytes()
+        self._has_counted, fits = True, counted + nbytes <= limit
+        self._path.write_text(str(counted + nbytes if fits else counted), encoding="ascii")
+        return fits
 
     def _make_room(self, nbytes: int, new: Kept | None) -> bool:
         """Evict what saves the least, unless that is more than the newcomer does; whether there is room now."""

@@ -317,6 +317,7 @@ class Collection:
     ) -> None:
         """Bring the documents of some entries in line with all of their entries, but for some."""
         catalog = self._index.catalog
+        emptied = list[str]()
         for document in dict.fromkeys(row.document for row in touched):
             rows = [row for row in self._entries.of(self.name, document) if row.name not in without]
             labels: dict[str, list[Access]] = {}
@@ -336,7 +337,8 @@ class Collection:
                 access = [chunks[chunk] for chunk in pieces]
                 self._index.put(source, "", [(text, 0, len(text)) for text in pieces.values()], about, access)
             else:
-                self._index.remove(source)
+                emptied.append(source)
+        self._index.remove(*emptied)  # in one go: the index of words is purged each time
         catalog.forget_words()
 
     def _row(self, entry: Entry) -> EntryRow:

@@ -145,7 +145,7 @@ class Catalog(Database):
         return name_damaged(self.read)
 
     def remove_damaged(self) -> list[str]:
-        """Remove rows that fail their checksum; documents with one go as `remove_document` says.
+        """Remove what `find_damaged` names; documents with such a row go as `remove_document` says.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Rows of the catalogue that are not what was written: found by their checksums, in every table that has some."""
+"""Rows of the catalogue that are not what was written, or that belong to none: in every table that has checksums."""
 
 import json
 import sqlite3
@@ -15,20 +15,24 @@ _TABLES = {
     "entries": ("the entry of the vector store", ENTRY),
     "settings": ("the setting", "name, value"),
 }
+_ORPHANED = {
+    "chunks": "document NOT IN (SELECT id FROM documents)",
+    "encodings": "chunk NOT IN (SELECT id FROM chunks)",
+}
 
 #: Runs a query and gives its rows.
 Execute = Callable[..., Iterable[tuple[Any, ...]]]
 
 
 def damaged_rows(execute: Execute, table: str) -> dict[int, tuple[Any, ...]]:
-    """Rows of a table that fail their checksum, by number."""
-    rows = execute(f"SELECT rowid, {_TABLES[table][1]}, checksum FROM {table}")
-    found = {number: tuple(values) for number, *values, found in rows if found != checksum(*values)}
+    """Rows of a table that fail their checksum, or whose document or chunk is gone; by number."""
+    rows = execute(f"SELECT rowid, {_TABLES[table][1]}, checksum, {_ORPHANED.get(table, '0')} FROM {table}")
+    found = {number: tuple(values) for number, *values, own, orphaned in rows if orphaned or own != checksum(*values)}
     return {number: values for number, values in found.items() if table != "settings" or values[0] not in UNCHECKED}
 
 
 def name_damaged(execute: Execute) -> list[str]:
-    """What fails its checksum, table by table, in words."""
+    """What `damaged_rows` finds, table by table, in words."""
     return [
         f"{what} {ascii(values[0])[1:-1]:.80}"
         for table, (what, _) in _TABLES.items()

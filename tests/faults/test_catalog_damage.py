@@ -9,6 +9,7 @@ from faults.small import Letters
 
 from ragcache import RagCache
 from ragcache.errors import IndexFormat
+from ragcache.index.verify import verify
 from ragcache.model.reader import Reader
 from ragcache.store import Catalog
 from ragcache.store import schema as schema_module
@@ -61,6 +62,28 @@ def test_the_command_that_is_named_reads_damaged_documents_anew(rag: RagCache) -
     assert "bridge.md" in " ".join(report.notes)
     assert any("1931" in chunk.text for chunk in rag.retrieve("When was the bridge built?", top_k=9))
     assert rag.ingest().notes == ()
+
+
+def test_chunks_whose_document_is_gone_are_found_and_read_anew(rag: RagCache, tmp_path: Path) -> None:
+    before, keys = [row.id for row in rag.index.catalog.all_chunks()], set(rag.index.store.list())
+    lost = [row.id for row in rag.index.catalog.all_chunks() if "1931" in row.text]
+    damage(rag, "DELETE FROM documents WHERE source LIKE '%bridge%'")  # foreign keys are off there, so chunks stay
+    assert {f"the chunk {id}" for id in lost} <= set(verify(rag.index.path).damaged_rows)
+    assert rag.ingest(tmp_path / "files").added == 1
+    assert [row.id for row in rag.index.catalog.all_chunks()] == before
+    assert set(rag.index.store.list()) == keys
+    assert verify(rag.index.path).sound
+
+
+def test_kv_whose_chunk_is_gone_is_found_and_dropped(rag: RagCache) -> None:
+    chunk = rag.index.catalog.all_chunks()[0].id
+    damage(rag, f"DELETE FROM chunks WHERE id = '{chunk}'")
+    assert verify(rag.index.path).damaged_rows == (f"the KV of the chunk {chunk}",)
+    rag.ingest()
+    assert rag.index.catalog.find_damaged() == []
+    assert set(rag.index.store.list()) - {rag.index.prefix_key} == {
+        key for (key,) in rag.index.catalog.read("SELECT key FROM encodings")
+    }
 
 
 def test_a_flipped_bit_anywhere_in_a_row_is_found(rag: RagCache) -> None:

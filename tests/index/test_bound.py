@@ -128,6 +128,36 @@ def test_a_limit_binds_whoever_has_the_index_open(index: Index, reader: Reader) 
         assert other.store.total_bytes() <= half
 
 
+def test_files_are_looked_at_once_as_long_as_there_is_room(
+    index: Index, reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[None] = []
+    look = LocalStore.total_bytes
+
+    def count_look(store: LocalStore) -> int:
+        looks.append(None)
+        return look(store)
+
+    monkeypatch.setattr(LocalStore, "total_bytes", count_look)
+    with Index(index.path, reader, memory_bytes=0) as other:
+        for number, chunk in enumerate(chunks_of(index)[:8]):
+            (index, other)[number % 2].make(chunk, Alone())
+        assert len(looks) == 2, "each process looks as it begins"
+        assert len(stored(index)) == 8
+        other.make(chunks_of(index)[8], Alone())
+    assert len(stored(index)) == 8, "for one that came another went"
+    assert len(looks) > 2
+
+
+def test_a_count_that_a_stopped_machine_left_is_not_believed(index: Index, reader: Reader) -> None:
+    for chunk in chunks_of(index)[:8]:
+        index.make(chunk, Alone())
+    (index.path / "bound.lock").write_text("0")  # what was not written out
+    with Index(index.path, reader, memory_bytes=0) as again:
+        again.make(chunks_of(again)[8], Alone())
+        assert again.store.total_bytes() <= (again.bound.limit or 0)
+
+
 def test_uses_are_remembered_beyond_a_process(index: Index, reader: Reader) -> None:
     list(index.encode(Alone()))
     first, *_ = [chunk for chunk in chunks_of(index) if chunk.id in stored(index)]

@@ -1,6 +1,7 @@
 """The chunks of another program's vector store: what it holds has KV, what it lost has none, whatever the order."""
 
 import json
+import sqlite3
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from ragcache.index.collection import Collection, Entry
 from ragcache.index.index import Index
 from ragcache.model.reader import Reader
 from ragcache.report import ChunkReport
+from ragcache.store.words import optimize_words
 
 READER = tiny_reader()
 WORDS = ["the mill grinds rye", "a bridge of stone", "boats in spring", "  the mill grinds rye\n", "", " \n "]
@@ -155,6 +157,24 @@ def test_a_text_that_is_deleted_through_the_store_is_overwritten_at_once(index: 
     files = [path for path in index.path.rglob("*") if path.is_file()]
     assert [path.name for path in files if WORDS[0].encode() in path.read_bytes()] == []
     assert [path.name for path in files if WORDS[1].encode() in path.read_bytes()] != []
+
+
+def test_many_entries_that_go_at_once_purge_the_index_of_words_once(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    purges: list[None] = []
+
+    def count_purge(connection: sqlite3.Connection) -> None:
+        purges.append(None)
+        optimize_words(connection)
+
+    monkeypatch.setattr("ragcache.store.catalog.optimize_words", count_purge)
+    notes = collection(index)
+    texts = [f"{WORDS[0]} {number}" for number in range(5)]
+    notes.add([Entry(str(number), text, str(number)) for number, text in enumerate(texts)])
+    notes.discard(["0", "1", "2", "3"])
+    assert found(index) == {"4": [texts[4]]}
+    assert len(purges) == 1
 
 
 def states(chunks: tuple[ChunkReport, ...]) -> list[tuple[str, str]]:
