@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from ragcache.index.binding import MADE_BY
 from ragcache.index.index import Index
 from ragcache.methods import METHODS
 from ragcache.model.loading import load_reader
+from ragcache.model.tuning import Tuning
 from ragcache.store import Catalog
 
 TEXTS = {
@@ -445,6 +447,30 @@ def test_every_row_either_runs_or_is_refused_by_its_name() -> None:
         else:
             with pytest.raises(InvalidArgument, match=name):
                 parse_wanted(asked, "auto")
+
+
+def runs_on_vllm(name: str, share: float) -> bool:
+    """Whether a row runs at a share; of a row that takes none, at none."""
+    row = METHODS[name]
+    tuning = Tuning(row.finetuned, "independent", "reordered", 1, 8, "", 1) if row.finetuned else None
+    asked = {"method": name} if row.recompute is None else {"method": name, "recompute": share}
+    try:
+        return parse_wanted({"ragcache": asked}, "auto", tuning) is not None
+    except InvalidArgument:
+        return False
+
+
+def test_the_guide_names_the_rows_that_recompute_and_those_that_are_refused() -> None:
+    guide = (Path(__file__).parents[2] / "docs/guides/serving-with-vllm.md").read_text(encoding="utf-8")
+    recomputing = guide.split("| the first tokens", 1)[1].split("\n\n")[0]
+    refused = guide.split("Rows that change attention", 1)[1].split("are refused")[0]
+    rows = {name for name, row in METHODS.items() if row.encode is not None}
+    assert set(re.findall("`([^`]+)`", recomputing)) == {
+        name for name in rows if METHODS[name].recompute is not None and runs_on_vllm(name, 0.15)
+    }
+    assert set(re.findall("`([^`]+)`", refused)) == {
+        name for name in METHODS if name != "full" and not runs_on_vllm(name, 0.0)
+    }
 
 
 def test_copies_are_resolved_of_an_index_without_its_model(index: Index) -> None:
