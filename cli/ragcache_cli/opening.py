@@ -1,8 +1,10 @@
 """Open an index for a command: whatever is wrong is said first, and nothing is imported that no answer runs."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragcache.errors import RagCacheError
 from ragcache_cli.lean_start import lean_start
 from ragcache_cli.terminal import without_loading_bars
 
@@ -28,7 +30,10 @@ def open_index(
     with lean_start(), without_loading_bars():
         from ragcache.rag import RagCache
 
-        return RagCache.open(index, create=create, second_sight_bytes=second_sight_bytes, remote=remote, **how)
+        rag = RagCache.open(index, create=create, second_sight_bytes=second_sight_bytes, remote=remote, **how)
+        with suppress(RagCacheError):  # whoever embeds something is told
+            rag.embedder.count("")  # loaded at its first use, which had better be here
+        return rag
 
 
 def chosen_method(index: Path, method: str | None, auxiliary: str | None) -> "str | Method | None":

@@ -5,18 +5,21 @@ import json
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from operator import attrgetter
 from typing import Any
 
 from fastapi import Request
 from fastapi.responses import StreamingResponse
 
-from openai_ragcache.api_errors import as_api_error
+from openai_ragcache.api_errors import ApiError, as_api_error
 from openai_ragcache.engine_queue import Job, NobodyWaits, Result
 
 _log = logging.getLogger(__name__)
 
 #: Turns a job's results into the events of a stream.
 Events = Callable[[AsyncIterator[Any]], AsyncIterator[dict[str, Any]]]
+#: Turns what went wrong behind the first event into the last one.
+FailureEvent = Callable[[ApiError], dict[str, Any]]
 
 
 async def results_of(request: Request, job: Job[Result]) -> list[Result]:
@@ -25,7 +28,14 @@ async def results_of(request: Request, job: Job[Result]) -> list[Result]:
         return [result async for result in job]
 
 
-async def stream_events(request: Request, job: Job[Any], events: Events, *, end: str = "[DONE]") -> StreamingResponse:
+async def stream_events(
+    request: Request,
+    job: Job[Any],
+    events: Events,
+    *,
+    end: str = "[DONE]",
+    failure: FailureEvent = attrgetter("body"),
+) -> StreamingResponse:
     """A response that streams a job's results as they come; what fails before the first one is an ordinary error."""
     results = aiter(job)
     async with cancelled_by_leaving(request, job):
@@ -35,11 +45,11 @@ async def stream_events(request: Request, job: Job[Any], events: Events, *, end:
         try:
             async for data in events(_chained(first, results)):
                 yield as_event(data)
-        except NobodyWaits:
-            yield as_event(as_api_error(NobodyWaits()).body)  # the server is stopping; a client that left reads nothing
+        except NobodyWaits as error:  # the server is stopping; a client that left reads nothing
+            yield as_event(failure(as_api_error(error)))
         except Exception as error:
             _log.exception("an answer broke off")
-            yield as_event(as_api_error(error).body)
+            yield as_event(failure(as_api_error(error)))
         else:
             if end:
                 yield f"data: {end}\n\n"

@@ -18,6 +18,7 @@ from openai_ragcache.generation import Generated, Generation, Piece, sum_usage
 from openai_ragcache.logprobs import as_completion_logprobs
 from openai_ragcache.names import new_id
 from openai_ragcache.server import ServerOf, TenantOf
+from openai_ragcache.text_form import ContinuedText
 from ragcache import Reader
 
 router = APIRouter()
@@ -29,7 +30,7 @@ async def complete(body: CompletionBody, request: HttpRequest, server: ServerOf,
     server.check_model(body.model)
     rag = tenant.rag
     builders = [partial(rag.engine.requests.from_prompt, text) for text in _texts(body.prompt, rag.reader)]
-    generations = [Generation(server, tenant, body, build) for build in builders]
+    generations = [Generation(server, tenant, body, build, ContinuedText) for build in builders]
     job = server.queue.submit(partial(_run, generations))
     head = {"id": new_id("cmpl"), "object": "text_completion", "created": int(time.time()), "model": body.model}
     if body.stream:

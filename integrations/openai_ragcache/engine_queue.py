@@ -4,7 +4,7 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from math import ceil
@@ -71,7 +71,7 @@ class Job(Generic[Result]):
         Milliseconds in the queue.
     """
 
-    def __init__(self, work: "Callable[[Job[Result]], Iterator[Result]]", loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, work: "Work[Result]", loop: asyncio.AbstractEventLoop) -> None:
         self.waited_ms = 0.0
         self._work = work
         self._loop = loop
@@ -132,6 +132,10 @@ class Job(Generic[Result]):
             self._loop.call_soon_threadsafe(self._results.put_nowait, result)
 
 
+#: What a job does.
+Work = Callable[[Job[Result]], Iterator[Result]]
+
+
 class EngineQueue:
     """Runs jobs one at a time, in a thread of its own; those in the background when no other waits.
 
@@ -170,15 +174,8 @@ class EngineQueue:
         """Whether new work is taken, and done."""
         return not self._closed and self._thread.is_alive()
 
-    def submit(self, work: Callable[[Job[Result]], Iterator[Result]], *, background: bool = False) -> Job[Result]:
+    def submit(self, work: Work[Result]) -> Job[Result]:
         """Have some work done for the running event loop.
-
-        Parameters
-        ----------
-        work : callable
-            As in `Job`.
-        background : bool
-            Whether it waits until the engine has nothing else to do.
 
         Raises
         ------
@@ -187,19 +184,46 @@ class EngineQueue:
         QueueClosed
             If the queue was closed.
         """
-        job = Job(work, asyncio.get_running_loop())
+        [job] = self._accept(self._waiting, self._limit, [work], lambda: None)
+        return job
+
+    def submit_background(
+        self, works: Sequence[Work[Result]], first: Callable[[], object] = lambda: None
+    ) -> list[Job[Result]]:
+        """Have some pieces of work done once the engine has nothing else to do: all of them, or none.
+
+        Parameters
+        ----------
+        works : sequence of callable
+            Whose results the running event loop waits for.
+        first : callable
+            Called where all are accepted, before any begins; if it fails, none is done.
+
+        Raises
+        ------
+        QueueFull
+            If not all may wait.
+        QueueClosed
+            If the queue was closed.
+        """
+        return self._accept(self._background, _BACKGROUND, works, first)
+
+    def _accept(
+        self, queue: deque[Job[Any]], limit: int, works: Sequence[Work[Result]], first: Callable[[], object]
+    ) -> list[Job[Result]]:
+        jobs = [Job(work, asyncio.get_running_loop()) for work in works]
         with self._changed:
             if self._closed:
                 raise QueueClosed("the server is stopping; try again when it is back")
-            queue, limit = (self._background, _BACKGROUND) if background else (self._waiting, self._limit)
             for left in [one for one in queue if one.is_cancelled]:
                 queue.remove(left)
                 left.drop()
-            if len(queue) >= limit:
+            if len(queue) + len(jobs) > limit:
                 raise QueueFull(len(queue), max(1, ceil(len(queue) * self._seconds)))
-            queue.append(job)
+            first()
+            queue.extend(jobs)
             self._changed.notify()
-        return job
+        return jobs
 
     def when_idle(self, work: IdleWork) -> bool:
         """Have work done while nothing else is to be done, background work included; from any thread.

@@ -15,11 +15,12 @@ from openai_ragcache.logprobs import Logprobs, TokenLogprob
 from openai_ragcache.names import file_name
 from openai_ragcache.server import Server
 from openai_ragcache.tenants import Tenant
+from openai_ragcache.text_form import FormOf, ReplyText, TextForm
 from ragcache import RagCache
 from ragcache.engine.answer import Answer, Source
 from ragcache.engine.clock import Clock
 from ragcache.engine.request import Request, RequestOptions
-from ragcache.engine.stream import Stream, strip_leading_space
+from ragcache.engine.stream import Stream
 from ragcache.engine.verify import Given, verify_by_full_prefill
 from ragcache.report import CacheReport
 
@@ -80,12 +81,15 @@ class Generation:
         How tokens are chosen, and by which method.
     build : callable
         Makes the engine's request.
+    form : callable
+        What of the answer's text is given.
     """
 
     server: Server
     tenant: Tenant
     body: Generating
     build: Callable[[RequestOptions], Request]
+    form: FormOf = ReplyText
 
     @property
     def rag(self) -> RagCache:
@@ -106,25 +110,29 @@ class Generation:
             answered = self.server.verifier.choose(self.tenant, request)
         with self.rag.reader.checked(job.check):
             stream = self.rag.engine.start(answered)
-            said: list[TokenLogprob] = []
-            for piece in self._pieces(stream):
-                said += piece.logprobs or []
+            form, said = self.form(stream, self.rag.reader.tokenizer), list[Piece]()
+            for piece in self._pieces(stream, form):
+                said.append(piece)
                 yield piece
             if choice.is_default and not choice.verify:
                 self.server.verifier.offer(self.tenant, request, answered, stream)
             self.server.learner(self.tenant).notice(request)
-            done = self._finish(answered, stream, job)
-            yield done if self.body.wanted_logprobs is None else replace(done, logprobs=said)
+            yield self._finish(answered, stream, job, self._joined(said, form))
 
-    def _pieces(self, stream: Stream) -> Iterator[Piece]:
+    def _pieces(self, stream: Stream, form: TextForm) -> Iterator[Piece]:
         others = self.body.wanted_logprobs
         if others is None:
-            yield from map(Piece, strip_leading_space(stream))
+            yield from map(Piece, form)
             return
         logprobs = Logprobs(self.rag.reader.tokenizer, others)
         stream.watch_logits(logprobs.watch)
-        for text in strip_leading_space(stream):
-            yield Piece(text, [] if stream.refused else logprobs.take(stream.token_ids))
+        for text in form:
+            yield Piece(text, [] if stream.refused else logprobs.take(stream.token_ids, form.shift))
+
+    def _joined(self, pieces: Sequence[Piece], form: TextForm) -> Piece:
+        text = form.join([piece.text for piece in pieces])
+        wanted = self.body.wanted_logprobs is not None
+        return Piece(text, [one for piece in pieces for one in piece.logprobs or ()] if wanted else None)
 
     def _fit(self, request: Request) -> Request:
         """The request within the limits; where it names no most tokens, so many as are left."""
@@ -139,14 +147,14 @@ class Generation:
         left = max(1, min(self.server.settings.max_tokens, self.rag.reader.limit - length))
         return replace(request, sampling=replace(request.sampling, max_new_tokens=left))
 
-    def _finish(self, request: Request, stream: Stream, job: Job[Any]) -> Generated:
+    def _finish(self, request: Request, stream: Stream, job: Job[Any], said: Piece) -> Generated:
         answer = stream.answer
         written, tokens = len(answer.token_ids), answer.report.tokens
         self.server.metrics.note_answer(answer.report, written, job.waited_ms)
         if request.method.encode is not None or self.body.ragcache.is_default:  # or somebody compares
             self.server.history(self.tenant).add(answer.report)
         return Generated(
-            text=answer.text,
+            text=said.text,
             finish_reason="stop" if written < stream.sampling.max_new_tokens or stream.was_stopped else "length",
             prompt_tokens=tokens.context + tokens.question,
             completion_tokens=written,
@@ -154,6 +162,7 @@ class Generation:
             about=describe(answer.report, job.waited_ms)
             | self._texts(stream, answer)
             | self._verified(request, stream),
+            logprobs=said.logprobs,
         )
 
     def _verified(self, request: Request, stream: Stream) -> dict[str, Any]:
@@ -165,9 +174,14 @@ class Generation:
         found = verify_by_full_prefill(Given.of(request, stream), self.rag.index)
         if self.body.ragcache.is_default and request.method.encode is not None and is_approximate(stream):
             self.server.verifier.count(self.tenant, request.question, stream.answer.text, found)
-        full = None if found.confirmed else self.rag.engine.start(request.repeated(full=True)).answer.text
+        full = None if found.confirmed else self._say(self.rag.engine.start(request.repeated(full=True)))
         about = {**describe_verification(found), "answer": full, "ms": clock.now() - began}
         return {"verification": about}
+
+    def _say(self, stream: Stream) -> str:
+        """A whole answer's text, in the form of this one's."""
+        form = self.form(stream, self.rag.reader.tokenizer)
+        return form.join(list(form))
 
     def _texts(self, stream: Stream, answer: Answer) -> dict[str, Any]:
         """The chunks' places and texts, in the prompt's order, where the request asks for them."""

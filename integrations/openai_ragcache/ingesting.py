@@ -17,15 +17,22 @@ _RETRY_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
 
-def ingest_later(queue: EngineQueue, tenant: Tenant, member: Member) -> Job[Any]:
-    """Have a file ingested in the background; its member of the store says when that is done.
+def ingest_later(
+    queue: EngineQueue, tenant: Tenant, members: Sequence[Member], first: Callable[[], None] = lambda: None
+) -> list[Job[Any]]:
+    """Have files ingested in the background, all or none; each one's member of the store says when that is done.
+
+    Parameters
+    ----------
+    first : callable
+        Puts them into their store, once the work is accepted: what is refused has changed nothing.
 
     Raises
     ------
     QueueFull
         If too many files wait.
     """
-    return queue.submit(partial(_ingest, tenant, member), background=True)
+    return queue.submit_background([partial(_ingest, tenant, member) for member in members], first)
 
 
 async def resume(queue: EngineQueue, tenant: Tenant) -> None:
@@ -41,7 +48,8 @@ async def resume(queue: EngineQueue, tenant: Tenant) -> None:
 async def _ingest_when_there_is_room(queue: EngineQueue, tenant: Tenant, member: Member) -> Job[Any]:
     while True:
         try:
-            return ingest_later(queue, tenant, member)
+            [job] = ingest_later(queue, tenant, [member])
+            return job
         except QueueFull:
             await asyncio.sleep(_RETRY_SECONDS)
 
@@ -73,7 +81,7 @@ async def forget_unused(
 def _ingest(tenant: Tenant, member: Member, job: Job[Any]) -> Iterator[Any]:
     """Make a file's chunks and their KV; what goes wrong is noted, and what was broken off is begun anew later."""
     file = tenant.uploads.file(member.file)
-    if file is None or not _is_wanted(tenant, file):
+    if file is None or not tenant.uploads.is_in_a_store(file):
         return
 
     def note_stage(stage: str, done: int, total: int) -> None:
@@ -101,14 +109,10 @@ def _forget(
 ) -> Iterator[Any]:
     first()
     for file in files:
-        if not delete and _is_wanted(tenant, file):
+        if not delete and tenant.uploads.is_in_a_store(file):
             continue
         with suppress(NoDocuments):  # it was never ingested
             tenant.rag.forget(tenant.uploads.path(file))
         if delete:
             tenant.uploads.remove_file(file)
     yield from ()
-
-
-def _is_wanted(tenant: Tenant, file: UploadedFile) -> bool:
-    return any(member.file == file.id for member in tenant.uploads.members())

@@ -53,13 +53,14 @@ class Logprobs:
         """Take in a token's logits, (vocabulary,)."""
         self._rows.append(logits.float().log_softmax(-1).cpu())
 
-    def take(self, token_ids: Sequence[int]) -> list[TokenLogprob]:
-        """What there is to tell of those tokens of an answer that were chosen since it was last asked."""
+    def take(self, token_ids: Sequence[int], shift: int = 0) -> list[TokenLogprob]:
+        """What there is to tell of those tokens of an answer that were chosen since it was last asked.
+
+        The answer's text may have `shift` characters more in front than its tokens, or less; the first token has them.
+        """
         first, self._told = self._told, len(token_ids)
-        text = self._decode(token_ids)
-        lead = len(text) - len(text.lstrip())  # white space in front, which answers are sent without
         return [
-            self._describe(token, self._rows.popleft(), max(0, self._length(token_ids[:place]) - lead))
+            self._describe(token, self._rows.popleft(), self._start(token_ids[:place], shift))
             for place, token in enumerate(token_ids[first:], start=first)
         ]
 
@@ -70,12 +71,10 @@ class Logprobs:
     def _name(self, token: int, row: Tensor) -> _Named:
         return self._tokenizer.decode([token]), float(row[token])
 
-    def _decode(self, token_ids: Sequence[int]) -> str:
-        return str(self._tokenizer.decode(list(token_ids), skip_special_tokens=True))
-
-    def _length(self, token_ids: Sequence[int]) -> int:
-        """How many whole characters some tokens are."""
-        return len(self._decode(token_ids).rstrip("\ufffd"))
+    def _start(self, before: Sequence[int], shift: int) -> int:
+        """Where a token begins: behind the whole characters of those before it."""
+        text = self._tokenizer.decode(list(before), skip_special_tokens=True) if before else ""
+        return max(0, len(text.rstrip("\ufffd")) + shift) if before else 0
 
 
 def as_chat_logprobs(tokens: Sequence[TokenLogprob] | None) -> dict[str, Any] | None:

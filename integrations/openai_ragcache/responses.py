@@ -3,6 +3,7 @@
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from fastapi import APIRouter
@@ -44,7 +45,7 @@ async def respond(body: ResponseBody, request: HttpRequest, server: ServerOf, te
     job = server.queue.submit(run)
     response = _Response(body, found=None)
     if body.stream:
-        return await stream_events(request, job, response.events, end="")
+        return await stream_events(request, job, response.events, end="", failure=response.failure)
     found, *_, done = await results_of(request, job)
     return JSONResponse(response.over(found).completed(done))
 
@@ -97,8 +98,8 @@ class _Asked:
         """Search the stores, if there are any."""
         if self.tool is None:
             return _Found(self.question, (), ())
-        count = self.tool.max_num_results or self.tenant.rag.top_k
-        chunks = search(self.tenant, self.stores, self.question, count)
+        most = self.tool.max_num_results or self.tenant.rag.top_k
+        chunks = search(self.tenant, self.stores, self.question, most)
         files = {source: file for store in self.stores for source, file in self.tenant.uploads.sources(store).items()}
         chunks = [chunk for chunk in chunks if chunk.source in files]
         return _Found(self.question, chunks, [files[chunk.source] for chunk in chunks])
@@ -118,6 +119,7 @@ class _Response:
         self._body = body
         self._found = found
         self._search_id, self._message_id = new_id("fs"), new_id("msg")
+        self._numbers = count()
         self._head = {
             "id": new_id("resp"),
             "object": "response",
@@ -181,10 +183,19 @@ class _Response:
 
     async def events(self, results: AsyncIterator[Any]) -> AsyncIterator[dict[str, Any]]:
         """What happens, one after the other, numbered."""
-        number = 0
         async for event in self._events(results):
-            yield {**event, "sequence_number": number}
-            number += 1
+            yield self._numbered(event)
+
+    def failure(self, told: ApiError) -> dict[str, Any]:
+        """The last event of a response that broke off behind its first one."""
+        refused = told.kind == "invalid_request_error"
+        code = told.code or "invalid_prompt" if refused else "server_error"
+        error = {"code": code, "message": told.message}
+        response = {**self.begun(), "status": "failed", "error": error}
+        return self._numbered({"type": "response.failed", "response": response})
+
+    def _numbered(self, event: dict[str, Any]) -> dict[str, Any]:
+        return {**event, "sequence_number": next(self._numbers)}
 
     async def _events(self, results: AsyncIterator[Any]) -> AsyncIterator[dict[str, Any]]:
         yield {"type": "response.created", "response": self.begun()}

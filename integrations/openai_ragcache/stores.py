@@ -9,11 +9,11 @@ from fastapi import APIRouter, Request, Response
 from openai_ragcache.answering import results_of
 from openai_ragcache.api_errors import not_found
 from openai_ragcache.bodies import MemberBody, SearchBody, StoreBody, StoreChange
-from openai_ragcache.engine_queue import Job, QueueFull
+from openai_ragcache.engine_queue import Job
 from openai_ragcache.files import find_file
 from openai_ragcache.ingesting import forget_unused, ingest_later
 from openai_ragcache.paging import PageOf
-from openai_ragcache.server import Server, ServerOf, TenantOf
+from openai_ragcache.server import ServerOf, TenantOf
 from openai_ragcache.tenants import Tenant
 from openai_ragcache.uploads import Member, UploadedFile, VectorStore
 from ragcache import Chunk
@@ -26,9 +26,9 @@ _POLL_MS = "200"  # what the official client waits before it asks again
 async def create_store(body: StoreBody, server: ServerOf, tenant: TenantOf) -> dict[str, Any]:
     """Make a store, with files in it or without."""
     files = [find_file(tenant, id, param="file_ids") for id in body.file_ids]
-    store = tenant.uploads.add_store(body.name, body.metadata or {})
-    for file in files:
-        _add(server, tenant, store, file, {})
+    store = VectorStore.new(body.name, body.metadata or {})
+    members = [Member.new(store, file) for file in files]
+    ingest_later(server.queue, tenant, members, partial(tenant.uploads.add_store, store, members))
     return _as_store(tenant, store)
 
 
@@ -87,7 +87,9 @@ async def search_store(
 async def add_file(id: str, body: MemberBody, server: ServerOf, tenant: TenantOf) -> dict[str, Any]:
     """Put a file into a store; ask again for when it is there."""
     store, file = find_store(tenant, id), find_file(tenant, body.file_id, param="file_id")
-    return _as_member(_add(server, tenant, store, file, body.attributes or {}), file)
+    member = Member.new(store, file, body.attributes or {})
+    ingest_later(server.queue, tenant, [member], partial(tenant.uploads.add_members, [member]))
+    return _as_member(member, file)
 
 
 @router.get("/{id}/files")
@@ -136,16 +138,6 @@ def as_result(chunk: Chunk, file: UploadedFile) -> dict[str, Any]:
     score = max(0.0, chunk.score or 0.0)
     attributes = dict(chunk.place)
     return {"file_id": file.id, "filename": file.name, "score": score, "attributes": attributes, "text": chunk.text}
-
-
-def _add(server: Server, tenant: Tenant, store: VectorStore, file: UploadedFile, attributes: dict[str, Any]) -> Member:
-    member = tenant.uploads.add_member(store, file, attributes)
-    try:
-        ingest_later(server.queue, tenant, member)
-    except QueueFull:  # or its status would stay what it is until the server starts anew
-        tenant.uploads.remove_member(member)
-        raise
-    return member
 
 
 def _find_member(tenant: Tenant, store: str, file: str) -> Member:

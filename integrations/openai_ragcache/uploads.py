@@ -5,17 +5,19 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from shutil import rmtree
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from openai_ragcache.names import new_id
 from ragcache.errors import InvalidArgument
 from ragcache.store import is_encrypted
 
 Status = Literal["in_progress", "completed", "failed"]
+
+_Statement = tuple[str, Sequence[object]]
 
 _SCHEMA = """
     CREATE TABLE IF NOT EXISTS files (
@@ -29,7 +31,8 @@ _SCHEMA = """
         file TEXT NOT NULL REFERENCES files (id) ON DELETE CASCADE,
         status TEXT NOT NULL, error TEXT NOT NULL, attributes TEXT NOT NULL, created INTEGER NOT NULL,
         PRIMARY KEY (store, file)
-    );"""
+    );
+    CREATE INDEX IF NOT EXISTS stores_of_files ON members (file);"""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,11 @@ class VectorStore:
     metadata: dict[str, Any]
     created: int
 
+    @classmethod
+    def new(cls, name: str, metadata: Mapping[str, Any]) -> Self:
+        """One that is not kept yet."""
+        return cls(new_id("vs"), name, dict(metadata), int(time.time()))
+
 
 @dataclass(frozen=True)
 class Member:
@@ -63,6 +71,11 @@ class Member:
     error: str
     attributes: dict[str, Any] = field(default_factory=dict)
     created: int = 0
+
+    @classmethod
+    def new(cls, store: VectorStore, file: UploadedFile, attributes: Mapping[str, Any] | None = None) -> Self:
+        """One that is not kept yet, and whose chunks are to be made."""
+        return cls(store.id, file.id, "in_progress", "", dict(attributes or {}), int(time.time()))
 
 
 class Uploads:
@@ -120,11 +133,10 @@ class Uploads:
 
     # -- stores
 
-    def add_store(self, name: str, metadata: Mapping[str, Any]) -> VectorStore:
-        """Make a store without files."""
-        store = VectorStore(new_id("vs"), name, dict(metadata), int(time.time()))
-        self._write("INSERT INTO stores VALUES (?, ?, ?, ?)", store.id, name, json.dumps(metadata), store.created)
-        return store
+    def add_store(self, store: VectorStore, members: Iterable[Member] = ()) -> None:
+        """Keep a store with the files in it, all or nothing."""
+        row = store.id, store.name, json.dumps(store.metadata), store.created
+        self._write_all([("INSERT INTO stores VALUES (?, ?, ?, ?)", row), *map(_insertion, members)])
 
     def change_store(self, store: VectorStore, name: str, metadata: Mapping[str, Any]) -> None:
         """Give a store another name, and say other things of it."""
@@ -145,12 +157,9 @@ class Uploads:
 
     # -- files of stores
 
-    def add_member(self, store: VectorStore, file: UploadedFile, attributes: Mapping[str, Any]) -> Member:
-        """Put a file into a store, or into it anew; its chunks are to be made."""
-        created = int(time.time())
-        sql = "INSERT OR REPLACE INTO members VALUES (?, ?, 'in_progress', '', ?, ?)"
-        self._write(sql, store.id, file.id, json.dumps(attributes), created)
-        return Member(store.id, file.id, "in_progress", "", dict(attributes), created)
+    def add_members(self, members: Iterable[Member]) -> None:
+        """Put files into stores, or into them anew."""
+        self._write_all([_insertion(member) for member in members])
 
     def note(self, member: Member, error: str = "") -> None:
         """Note that a file's chunks are in its store, or why not."""
@@ -166,6 +175,10 @@ class Uploads:
         """A file of a store."""
         rows = self._rows("SELECT * FROM members WHERE store = ? AND file = ?", store.id, file)
         return next((_member(*row) for row in rows), None)
+
+    def is_in_a_store(self, file: UploadedFile) -> bool:
+        """Whether any store has a file, in time that does not grow with what they have."""
+        return bool(self._rows("SELECT 1 FROM members WHERE file = ? LIMIT 1", file.id))
 
     def remove_member(self, member: Member) -> None:
         """Take a file out of a store."""
@@ -183,13 +196,18 @@ class Uploads:
             return list(self._connection().execute(sql, values))
 
     def _write(self, sql: str, *values: object) -> None:
+        self._write_all([(sql, values)])
+
+    def _write_all(self, statements: Iterable[_Statement]) -> None:
+        """Change what is kept, by all of some statements or by none."""
         if is_encrypted(self._folder.parent):
             raise InvalidArgument(
                 "the index is encrypted, and uploads would lie beside it as they came; ingest the files on the server, "
                 "by `ragcache ingest`"
             )
         with self._lock, self._connection() as connection:
-            connection.execute(sql, values)
+            for sql, values in statements:
+                connection.execute(sql, values)
 
     def _connection(self) -> sqlite3.Connection:
         if self._opened is None:
@@ -199,6 +217,11 @@ class Uploads:
             self._opened.execute("PRAGMA secure_delete = ON")
             self._opened.executescript(_SCHEMA)
         return self._opened
+
+
+def _insertion(member: Member) -> _Statement:
+    row = member.store, member.file, member.status, member.error, json.dumps(member.attributes), member.created
+    return "INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?, ?, ?)", row
 
 
 def _store(id: str, name: str, metadata: str, created: int) -> VectorStore:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 LEFT_OUT = ("torch._dynamo", "torch.distributed.tensor", "sympy", "scipy.optimize", "sentence_transformers", "triton")
 LEAN = f"""
@@ -44,6 +45,17 @@ from scipy.optimize import linear_sum_assignment
 assert linear_sum_assignment([[1, 2], [2, 1]])[1].tolist() == [0, 1]
 """
     python(LEAN + script)
+
+
+def test_a_question_is_asked_without_what_was_left_out(tmp_path: Path) -> None:
+    page = tmp_path / "mill.md"
+    page.write_text("The mill on the Aire grinds rye. It was built in 1931.")
+    run = "import sys; from ragcache_cli.main import app; app({command} + {where}, standalone_mode=False); "
+    where = ["--index", str(tmp_path / "index"), "--model", "bundled"]
+    python(run.format(command=["ingest", str(page)], where=where))
+    ask = run.format(command=["ask", "When was the mill built?"], where=where)
+    imported = python(f"{ask} print('left out:', *set({LEFT_OUT!r}) & set(sys.modules))")
+    assert imported.splitlines()[-1].split() == ["left", "out:"]
 
 
 def test_a_module_that_is_needed_meanwhile_is_imported_once() -> None:

@@ -1,6 +1,7 @@
 """Prompts that are continued, vectors, and counts."""
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import ClassVar
 
 import httpx
@@ -12,9 +13,13 @@ from fastapi.testclient import TestClient
 from openai import OpenAI
 from openai_ragcache import ServerSettings, Tenants, create_app
 from openai_ragcache.logprobs import Logprobs
+from openai_ragcache.text_form import ContinuedText
 from serve.served import MODEL, ask
+from tokenizers import Tokenizer, decoders, models, normalizers
+from transformers import PreTrainedTokenizerFast
 
 from ragcache import Chunk, RagCache, Sampling
+from ragcache.model.decode import pieces
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +36,80 @@ def prompt(chunks: list[Chunk]) -> str:
 def test_a_string_is_continued_as_it_is(client: OpenAI, rag: RagCache, prompt: str) -> None:
     answer = client.completions.create(model=MODEL, prompt=prompt, max_tokens=8)
     own = rag.engine.complete(prompt, sampling=Sampling(max_new_tokens=8)).answer
-    assert answer.choices[0].text == own.text
+    assert answer.choices[0].text == rag.reader.tokenizer.decode(own.token_ids)
     assert answer.choices[0].model_extra["ragcache"]["hit"] == 3
     assert answer.usage is not None
     assert answer.usage.prompt_tokens == own.report.tokens.context + own.report.tokens.question
+
+
+@pytest.mark.parametrize("asked", ["Once", "  \n Once", "Once upon ", "Once\n\n"])
+def test_white_space_of_a_prompt_and_of_its_continuation_is_kept(client: OpenAI, rag: RagCache, asked: str) -> None:
+    """As transformers has it: what is behind the prompt in the text of all tokens."""
+    tokenizer, model = rag.reader.tokenizer, rag.reader.model
+    given = tokenizer(asked, return_tensors="pt")["input_ids"]
+    tokens = model.generate(input_ids=given, max_new_tokens=10, do_sample=False)[0]
+    own = tokenizer.decode(tokens, skip_special_tokens=True).removeprefix(asked)
+    how = {"model": MODEL, "prompt": asked, "max_tokens": 10}
+    whole = client.completions.create(**how)
+    assert whole.choices[0].text == own
+    assert whole.usage is not None
+    assert whole.usage.prompt_tokens == given.shape[1]
+    with client.completions.create(**how, stream=True) as stream:
+        assert "".join(choice.text for event in stream for choice in event.choices) == own
+
+
+def test_some_continuation_begins_and_another_ends_with_white_space(client: OpenAI) -> None:
+    how = {"model": MODEL, "prompt": "Once"}
+    said = client.completions.create(**how, max_tokens=10).choices[0].text
+    assert said.startswith(" t")
+    assert said.endswith("\n")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "said"),
+    [("Paris is", " big now"), ("Paris is ", "big"), ("Paris is", "big"), ("Paris", "  is\n"), ("é", " é"), ("é", "")],
+)
+def test_a_blank_that_sentencepiece_drops_in_front_is_kept(prompt: str, said: str) -> None:
+    tokenizer = blank_dropping_tokenizer()
+    ids = _pieced(tokenizer, said)
+    form = ContinuedText(Written(tokenizer, _pieced(tokenizer, prompt), ids), tokenizer)
+    found = list(form)
+    assert form.join(found) == said
+    assert "" not in found
+    assert form.shift == len(said) - len(tokenizer.decode(ids))
+
+
+class Written:
+    """An answer of known tokens."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerFast, before: list[int], ids: list[int]) -> None:
+        self.prompt = SimpleNamespace(text_ids=before)
+        self._ids: list[int] = []
+        self._pieces = pieces(iter(ids), tokenizer, (), self._ids)
+
+    def __iter__(self) -> Iterator[str]:
+        return self._pieces
+
+    @property
+    def token_ids(self) -> tuple[int, ...]:
+        return tuple(self._ids)
+
+
+def _pieced(tokenizer: PreTrainedTokenizerFast, text: str) -> list[int]:
+    """A text's tokens where it is no beginning: a blank is part of the word behind it."""
+    return [] if not text else tokenizer.encode(f"x{text}")[1:]
+
+
+def blank_dropping_tokenizer() -> PreTrainedTokenizerFast:
+    """As Llama 2's: blanks are written as U+2581, and the first one of a text is dropped when it is decoded."""
+    letters = ["<unk>", "x", *(f"<0x{byte:02X}>" for byte in range(256)), "\u2581", *"Parisbgnow", "\u2581b"]
+    vocabulary = {token: i for i, token in enumerate(dict.fromkeys(letters))}
+    backend = Tokenizer(models.BPE(vocabulary, [("\u2581", "b")], unk_token="<unk>", byte_fallback=True))
+    backend.normalizer = normalizers.Replace(" ", "\u2581")
+    backend.decoder = decoders.Sequence(
+        [decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    )
+    return PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="<unk>")
 
 
 def test_token_ids_are_read_as_their_text(client: OpenAI, rag: RagCache, prompt: str) -> None:
@@ -65,7 +140,7 @@ def test_a_stream_of_several_prompts_says_which_is_which(client: OpenAI, prompt:
     for event in events:
         for choice in event.choices:
             said[choice.index] += choice.text
-    assert [said[0].strip(), said[1].strip()] == [choice.text for choice in whole.choices]
+    assert [said[0], said[1]] == [choice.text for choice in whole.choices]
     assert events[-1].usage == whole.usage
 
 
@@ -83,7 +158,7 @@ def test_log_probabilities_have_the_older_shape_streamed_or_not(
     assert found.token_logprobs[0] == pytest.approx(float(first.max()), abs=1e-3)
     assert list(found.top_logprobs[0].values()) == pytest.approx(first.topk(3).values.tolist(), abs=1e-3)
     for token, offset in zip(found.tokens, found.text_offset, strict=True):
-        assert whole[0].text[offset:].startswith(token if offset else token.lstrip())
+        assert whole[0].text[offset:].startswith(token)
     streamed: list[list[tuple]] = [[], []]
     with client.completions.create(**how, stream=True) as stream:
         for choice in (choice for event in stream for choice in event.choices):
@@ -105,7 +180,8 @@ def test_no_log_probabilities_of_other_tokens_is_the_chosen_ones_alone(client: O
         assert client.completions.create(**how, logprobs=nothing).choices[0].logprobs is None
 
 
-def test_a_token_begins_where_its_character_does() -> None:
+@pytest.mark.parametrize(("shift", "starts"), [(-1, [0, 0, 0, 1]), (0, [0, 1, 1, 2]), (1, [0, 2, 2, 3])])
+def test_a_token_begins_where_its_character_does(shift: int, starts: list[int]) -> None:
     class Letters:
         """Token 0 is white space; 1 and 2 are the halves of a character."""
 
@@ -117,7 +193,7 @@ def test_a_token_begins_where_its_character_does() -> None:
     logprobs = Logprobs(Letters(), 0)
     for _ in range(4):
         logprobs.watch(torch.zeros(5))
-    assert [one.start for one in logprobs.take([0, 1, 2, 3])] == [0, 0, 0, 1]
+    assert [one.start for one in logprobs.take([0, 1, 2, 3], shift)] == starts
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,11 @@ from typing import Any
 
 import httpx
 import pytest
+from openai_ragcache import Tenants
 from pydantic import BaseModel
-from serve.served import MODEL, ask
+from serve.served import MODEL, ask, serve
 
-from ragcache import Chunk
+from ragcache import Chunk, RagCache
 
 openresponses_types = pytest.importorskip("openresponses_types")
 
@@ -32,6 +33,11 @@ def post(url: str, **body: Any) -> httpx.Response:
     return httpx.post(f"{url}/responses", json={"model": MODEL, **body}, timeout=120)
 
 
+def events_of(answer: httpx.Response) -> list[dict[str, Any]]:
+    lines = [line.removeprefix("data: ") for line in answer.text.splitlines() if line.startswith("data: ")]
+    return [json.loads(line) for line in lines]
+
+
 @pytest.mark.parametrize("change", [{}, {"max_output_tokens": 1}, {"temperature": 0.5, "top_p": 0.9}])
 def test_a_response_is_one_of_the_specification(url: str, chunks: list[Chunk], change: dict[str, Any]) -> None:
     for said in (ask(chunks[:2]), HELLO, TURNS):
@@ -47,12 +53,21 @@ def test_every_event_of_a_stream_is_one_of_the_specification(
     url: str, chunks: list[Chunk], most: int | None, end: str
 ) -> None:
     answer = post(url, input=ask(chunks[:2]), stream=True, max_output_tokens=most).raise_for_status()
-    lines = [line.removeprefix("data: ") for line in answer.text.splitlines() if line.startswith("data: ")]
-    events = [json.loads(line) for line in lines]
+    events = events_of(answer)
     for event in events:
         model_of(event).model_validate(event)
     kinds = [event["type"] for event in events if "response" in event]
     assert kinds == ["response.created", "response.in_progress", f"response.{end}"]
+
+
+def test_a_stream_that_fails_is_one_of_the_specification(rag: RagCache, chunks: list[Chunk]) -> None:
+    with serve(Tenants.of_one(rag), max_prompt_tokens=20) as url:
+        answer = post(url, input=ask(chunks[:2]), stream=True).raise_for_status()
+    events = events_of(answer)
+    for event in events:
+        model_of(event).model_validate(event)
+    assert events[-1]["type"] == "response.failed"
+    assert events[-1]["response"]["error"]["code"] == "context_length_exceeded"
 
 
 def test_what_it_has_and_this_server_has_not_is_refused_by_name(url: str) -> None:

@@ -2,7 +2,8 @@
 
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="takes a Chromium on the path")
 MESSAGES_OF, STUDIED_SERVER = load_study("learnt_texts")["messages_of"], load_study("studied_server")
 MARKUP = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>"
+LISTING = re.compile(r"/v1/ragcache/documents\?order=asc")
 DEVICES = [
     *({"color_scheme": shade, "viewport": {"width": 1100, "height": 800}} for shade in ("light", "dark")),
     {"color_scheme": "light", "viewport": {"width": 375, "height": 740}, "has_touch": True, "is_mobile": True},
@@ -170,6 +172,66 @@ def ask_and_look(page: Any, client: httpx.Client, examples: Sequence[Example]) -
     playwright.expect(page.locator("#below")).to_be_visible(visible=found["below"])
     assert found["below"] == (found["recent"]["high"] < found["bound"])
     return int(said.locator("b").inner_text().removesuffix("%"))
+
+
+def test_of_two_refreshes_that_cross_the_last_one_is_shown(page: Any, origin: str) -> None:
+    held = hold_listings(page)
+    rows, totals = page.locator("#documents-list details"), page.locator("#totals")
+    page.goto(f"{origin}/#documents")
+    wait_for(page, lambda: len(held) == 1)
+    show(page, "history")
+    show(page, "documents")
+    wait_for(page, lambda: len(held) == 2)
+    first, second = held
+    second.continue_()
+    playwright.expect(rows).to_have_count(2)
+    with page.expect_response(LISTING):
+        first.fulfill(json=listed("late.md", "later.md", has_more=False))
+    page.wait_for_timeout(100)
+    playwright.expect(rows).to_have_count(2)
+    playwright.expect(page.locator("#documents-list summary", has_text="late")).to_have_count(0)
+    playwright.expect(totals).to_contain_text("2 documents")
+
+
+def test_rows_that_are_asked_for_twice_are_shown_once(page: Any, origin: str) -> None:
+    held = hold_listings(page)
+    page.goto(f"{origin}/#documents")
+    wait_for(page, lambda: len(held) == 1)
+    playwright.expect(page.locator("#more")).to_be_hidden()
+    held.pop().fulfill(json=listed("a.md", has_more=True))
+    page.locator("#more").dblclick()
+    wait_for(page, lambda: len(held) == 2)
+    for one in held:
+        with page.expect_response(LISTING):
+            one.fulfill(json=listed("b.md", has_more=False))
+    page.wait_for_timeout(100)
+    playwright.expect(page.locator("#documents-list summary b")).to_have_text(["a.md", "b.md"])
+
+
+def hold_listings(page: Any) -> list[Any]:
+    """The page's requests for documents, none of which is answered yet."""
+    held = list[Any]()
+
+    def hold(route: Any) -> None:
+        held.append(route)
+
+    page.route(LISTING, hold)
+    return held
+
+
+def listed(*names: str, has_more: bool) -> dict[str, Any]:
+    """A page of documents."""
+    rows = [{"id": name, "source": name, "chunks": 1, "tokens": 1, "bytes": 1, "file_id": None} for name in names]
+    totals = {"documents": len(names), "chunks": len(names), "bytes": len(names)}
+    return {"data": rows, "last_id": names[-1], "has_more": has_more, "totals": totals, "pending": []}
+
+
+def wait_for(page: Any, true: Callable[[], bool]) -> None:
+    """Let the page go on until something is the case."""
+    ends = time.monotonic() + 10
+    while not true():
+        assert time.monotonic() < ends, "it never came true"
+        page.wait_for_timeout(10)
 
 
 def test_an_upload_is_ingested_shown_and_removed(page: Any, origin: str, tmp_path: Path) -> None:

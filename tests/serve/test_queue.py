@@ -134,11 +134,45 @@ async def test_work_in_the_background_waits_until_nothing_else_does() -> None:
 
     jobs = [queue.submit(work("first"))]
     await asyncio.sleep(0.05)
-    jobs += [queue.submit(work("behind"), background=True), queue.submit(work("second"))]
+    jobs += [*queue.submit_background([work("behind")]), queue.submit(work("second"))]
     go.set()
     assert [[one async for one in job] for job in jobs] == [["first"], ["behind"], ["second"]]
     assert order == ["first", "second", "behind"]
     queue.close()
+
+
+async def test_background_work_is_accepted_as_a_whole_and_first_is_called_only_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("openai_ragcache.engine_queue._BACKGROUND", 2)
+    queue, done, go = EngineQueue(5), list[str](), threading.Event()
+
+    def work(name: str) -> Callable[[Job[str]], Iterator[str]]:
+        def run(job: Job[str]) -> Iterator[str]:
+            go.wait(10)
+            done.append(name)
+            yield name
+
+        return run
+
+    def fail() -> None:
+        raise ValueError("the disk is full")
+
+    running = queue.submit(work("running"))
+    await asyncio.sleep(0.05)
+    [waiting] = queue.submit_background([work("waiting")])
+    with pytest.raises(QueueFull):
+        queue.submit_background([work("one"), work("too many")], lambda: done.append("first of what is refused"))
+    with pytest.raises(ValueError, match="disk"):
+        queue.submit_background([work("failed")], fail)
+    [last] = queue.submit_background([work("last")], lambda: done.append("first"))
+    go.set()
+    assert [[one async for one in job] for job in (running, waiting, last)] == [["running"], ["waiting"], ["last"]]
+    assert done == ["first", "running", "waiting", "last"]
+    queue.close()
+    with pytest.raises(QueueClosed):
+        queue.submit_background([], lambda: done.append("first of what comes too late"))
+    assert len(done) == 4
 
 
 async def test_a_closed_queue_takes_nothing_and_breaks_off_what_runs() -> None:

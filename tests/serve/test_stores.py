@@ -1,7 +1,9 @@
 """Files, vector stores and responses: documents come and go by the official client, and each tenant has its own."""
 
+import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import astuple, replace
 from pathlib import Path
 
 import httpx
@@ -9,9 +11,13 @@ import openai
 import pytest
 from fastapi.testclient import TestClient
 from openai import OpenAI
+from openai.types.responses import ResponseFailedEvent
 from openai_ragcache import ServerSettings, Tenants, create_app
+from openai_ragcache.api_errors import ApiError
 from openai_ragcache.engine_queue import EngineQueue, QueueFull
+from openai_ragcache.generation import Generation, Piece
 from openai_ragcache.tenants import Tenant
+from openai_ragcache.uploads import Member, UploadedFile, VectorStore
 from serve.served import MODEL, serve
 
 from ragcache import RagCache
@@ -304,22 +310,132 @@ def test_a_response_s_output_may_be_handed_back_with_the_next_question(client: O
 def test_what_is_refused_for_want_of_room_has_changed_nothing(
     client: OpenAI, store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object, **__: object) -> None:
+    def submit(*_: object, **__: object) -> None:
         raise QueueFull(32, 1)
 
+    def kept() -> tuple[object, ...]:
+        found = client.vector_stores.search(store, query=QUESTION).data
+        members = {one.id: list(client.vector_stores.files.list(one.id)) for one in client.vector_stores.list()}
+        return list(client.vector_stores.list()), members, [one.file_id for one in found]
+
     file = client.files.create(file=("late.md", b"The late project is led by Nobody."), purpose="assistants")
-    before = {one.id for one in client.vector_stores.files.list(store)}
+    before = kept()
+    known = [one.id for one in client.vector_stores.files.list(store)]
     with monkeypatch.context() as patch:
-        patch.setattr(EngineQueue, "submit", refuse)
+        patch.setattr(EngineQueue, "submit", submit)
+        patch.setattr("openai_ragcache.engine_queue._BACKGROUND", 1)
         for change in (
-            lambda: client.vector_stores.files.create(store, file_id=file.id),
-            lambda: client.vector_stores.files.delete(min(before), vector_store_id=store),
+            lambda: client.vector_stores.create(name="late", file_ids=[*known, file.id]),
+            lambda: client.vector_stores.files.delete(known[0], vector_store_id=store),
             lambda: client.vector_stores.delete(store),
         ):
             with pytest.raises(openai.RateLimitError):
                 change()
-    assert {one.id for one in client.vector_stores.files.list(store)} == before
+        patch.setattr("openai_ragcache.engine_queue._BACKGROUND", 0)
+        for id in (file.id, *known):
+            with pytest.raises(openai.RateLimitError):
+                client.vector_stores.files.create(store, file_id=id, attributes={"late": "yes"})
+    assert kept() == before
     client.files.delete(file.id)
+
+
+def test_a_store_is_created_with_the_files_that_are_named(client: OpenAI) -> None:
+    files = [
+        client.files.create(file=(f"{name}.md", f"The {name} project is led by {name}.".encode()), purpose="assistants")
+        for name in ("dune", "fell")
+    ]
+    store = client.vector_stores.create(name="named", file_ids=[file.id for file in files])
+    assert store.file_counts.total == 2
+    ends = time.monotonic() + 20
+    while client.vector_stores.retrieve(store.id).status != "completed" and time.monotonic() < ends:
+        time.sleep(0.02)
+    assert client.vector_stores.retrieve(store.id).file_counts.completed == 2
+    client.vector_stores.delete(store.id)
+    for file in files:
+        client.files.delete(file.id)
+
+
+def test_a_store_is_kept_with_all_of_its_files_or_not_at_all(rag: RagCache, tmp_path: Path) -> None:
+    """A file may be deleted between its lookup and the store's making."""
+    with RagCache.open(tmp_path / "index", model=rag.reader) as own:
+        uploads = Tenant(own).uploads
+        kept, gone = (uploads.add_file(f"{name}.md", b"text", "assistants") for name in ("kept", "gone"))
+        uploads.remove_file(gone)
+        store = VectorStore.new("half", {})
+        with pytest.raises(sqlite3.IntegrityError):
+            uploads.add_store(store, [Member.new(store, file) for file in (kept, gone)])
+        assert (uploads.stores(), uploads.members()) == ([], [])
+        uploads.close()
+
+
+def test_a_store_of_many_files_is_deleted_in_time_proportional_to_them(rag: RagCache, tmp_path: Path) -> None:
+    with RagCache.open(tmp_path / "index", model=rag.reader) as own:
+        tenant = Tenant(own)
+        files = [UploadedFile(f"file-{number}", f"{number}.md", 4, "assistants", 1) for number in range(1500)]
+        sql = "INSERT INTO files VALUES (?, ?, ?, ?, ?)"
+        tenant.uploads._write_all([(sql, astuple(file)) for file in files])  # what is sent is synced, file by file
+        stores = [VectorStore.new(name, {}) for name in ("one", "other")]
+        for store in stores:
+            tenant.uploads.add_store(store)
+            tenant.uploads.add_members([replace(Member.new(store, file), status="completed") for file in files])
+        with TestClient(create_app(Tenants({}, tenant)), base_url="http://127.0.0.1") as client:
+            began = time.monotonic()
+            assert client.delete(f"/v1/vector_stores/{stores[0].id}").json()["deleted"]
+            assert time.monotonic() - began < 5
+            assert client.get(f"/v1/vector_stores/{stores[1].id}").json()["file_counts"]["completed"] == len(files)
+
+
+def refuse(*_: object) -> None:
+    raise ApiError("the prompt is too long", code="context_length_exceeded")
+
+
+def break_off(*_: object) -> Iterator[Piece]:
+    yield Piece("The Tide")
+    raise RuntimeError("a bug, whose own words nobody is told")
+
+
+@pytest.mark.parametrize("searches", [True, False])
+@pytest.mark.parametrize(
+    ("step", "fail", "code", "said"),
+    [
+        ("_fit", refuse, "context_length_exceeded", "the prompt is too long"),
+        ("_pieces", break_off, "server_error", "the server failed; its log says why"),
+    ],
+)
+def test_a_response_that_is_refused_late_or_breaks_off_fails_by_a_typed_event(
+    client: OpenAI,
+    store: str,
+    monkeypatch: pytest.MonkeyPatch,
+    searches: bool,
+    step: str,
+    fail: Callable[..., object],
+    code: str,
+    said: str,
+) -> None:
+    monkeypatch.setattr(Generation, step, fail)
+    tools = [{"type": "file_search", "vector_store_ids": [store]}] if searches else []
+    with client.responses.create(model=MODEL, input=QUESTION, tools=tools, stream=True) as stream:
+        events = list(stream)
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    assert [event.type for event in events[:2]] == ["response.created", "response.in_progress"]
+    last = events[-1]
+    assert isinstance(last, ResponseFailedEvent)
+    assert last.type == "response.failed"
+    assert (last.response.status, last.response.id) == ("failed", events[0].response.id)
+    assert last.response.error is not None
+    assert (last.response.error.code, last.response.error.message) == (code, said)
+
+
+def test_a_conversation_s_stream_that_breaks_off_ends_with_an_error(
+    client: OpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Generation, "_pieces", break_off)
+    said = [{"role": "user", "content": QUESTION}]
+    with (
+        client.chat.completions.create(model=MODEL, messages=said, stream=True) as stream,
+        pytest.raises(openai.APIError, match="its log says why"),
+    ):
+        list(stream)
 
 
 def test_more_files_than_may_wait_do_not_keep_a_server_from_starting(
@@ -328,10 +444,11 @@ def test_more_files_than_may_wait_do_not_keep_a_server_from_starting(
     monkeypatch.setattr("openai_ragcache.engine_queue._BACKGROUND", 1)
     with RagCache.open(tmp_path / "index", model=rag.reader) as own:
         tenant = Tenant(own)
-        store = tenant.uploads.add_store("left", {})
+        store = VectorStore.new("left", {})
+        tenant.uploads.add_store(store)
         for number in range(3):
             file = tenant.uploads.add_file(f"{number}.md", f"Page {number} says nothing.".encode(), "assistants")
-            tenant.uploads.add_member(store, file, {})
+            tenant.uploads.add_members([Member.new(store, file)])
         with TestClient(create_app(Tenants({}, tenant)), base_url="http://127.0.0.1") as client:
             where, ends = f"/v1/vector_stores/{store.id}", time.monotonic() + 20
             while client.get(where).json()["file_counts"]["completed"] < 3 and time.monotonic() < ends:
@@ -357,8 +474,8 @@ def test_what_a_stopped_server_did_not_get_to_is_ingested_by_the_next(rag: RagCa
     with RagCache.open(tmp_path / "index", model=rag.reader) as own:
         tenant = Tenant(own)
         file = tenant.uploads.add_file("tide.md", TIDE.encode(), "assistants")
-        store = tenant.uploads.add_store("left", {})
-        tenant.uploads.add_member(store, file, {})
+        store = VectorStore.new("left", {})
+        tenant.uploads.add_store(store, [Member.new(store, file)])
         tenant.uploads.close()
         with TestClient(create_app(Tenants({}, Tenant(own))), base_url="http://127.0.0.1") as client:
             where, ends = f"/v1/vector_stores/{store.id}", time.monotonic() + 20

@@ -5,17 +5,21 @@ const STORE = "Uploaded on the page";
 const PAGE = 100;
 const POLL = 500; // milliseconds
 let after = null;
+let asked = 0; // answers that are waited for come in any order, and only the last one asked for is shown
 let polling = 0;
 
 export async function showDocuments() {
   after = null;
   find("documents-list").replaceChildren();
+  find("more").hidden = true; // nothing is behind a list that is not there yet
   await showMore();
 }
 
 async function showMore() {
+  const own = ++asked;
   const behind = after ? `&after=${encodeURIComponent(after)}` : "";
   const found = await (await request(`/v1/ragcache/documents?order=asc&limit=${PAGE}${behind}`)).json();
+  if (own !== asked) return;
   find("documents-list").append(...found.data.map(showDocument));
   after = found.last_id;
   find("more").hidden = !found.has_more;
@@ -90,7 +94,9 @@ function showPending(pending) {
 
 // Rows that are open stay so as long as no upload is done.
 async function look(working) {
+  const own = asked;
   const { pending } = await (await request("/v1/ragcache/documents?limit=1")).json();
+  if (own !== asked) return;
   if (pending.filter((one) => one.status === "in_progress").length < working) await showDocuments();
   else showPending(pending);
 }
@@ -173,5 +179,6 @@ export function beginDocuments() {
 }
 
 export function endDocuments() {
+  asked += 1;
   clearTimeout(polling);
 }
