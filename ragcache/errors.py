@@ -23,6 +23,7 @@
     ├── CorruptBlob            a stored KV that fails its own checks
     ├── StorageFull            the disk refused a write
     │   └── UnreachableStore       an object store did not answer, or refused
+    ├── IncompleteAnswer       an answer that broke off
     ├── OutOfMemory            an accelerator's memory does not suffice
     ├── WorkerDied             a process that shares the work ended early
     └── PeerFailed             something that a benchmark compares with gave up
@@ -163,6 +164,10 @@ class StorageFull(RagCacheError, OSError):
 
 class UnreachableStore(StorageFull):
     """An object store did not answer, or refused; what it has is as it was."""
+
+
+class IncompleteAnswer(RagCacheError):
+    """An answer that an error or an interruption has ended before its last token."""
 
 
 class OutOfMemory(RagCacheError, MemoryError):

@@ -174,7 +174,7 @@ class Generation:
         found = verify_by_full_prefill(Given.of(request, stream), self.rag.index)
         if self.body.ragcache.is_default and request.method.encode is not None and is_approximate(stream):
             self.server.verifier.count(self.tenant, request.question, stream.answer.text, found)
-        full = None if found.confirmed else self._say(self.rag.engine.start(request.repeated(full=True)))
+        full = None if found.confirmed else self._say(self.rag.engine.start(request.repeated_in_full(stream.prompt)))
         about = {**describe_verification(found), "answer": full, "ms": clock.now() - began}
         return {"verification": about}
 

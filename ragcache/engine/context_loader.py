@@ -101,6 +101,14 @@ class ContextLoader:
         """The model."""
         return self.index.reader
 
+    @property
+    def made(self) -> frozenset[int]:
+        """Segments whose KV was made for this prompt; where a chunk stands more than once, the first of its places."""
+        first: dict[str, int] = {}
+        for segment, chunk in zip(self.prompt.chunks(), self.chunks, strict=True):
+            first.setdefault(chunk.id, segment)
+        return frozenset(segment for id, segment in first.items() if id in self.computed)
+
     def load(self, encoder: Encoder, room: int) -> PrefillContext:
         """Load every KV the encoder allows here, and place it in a buffer with `room` slots."""
         return self._build_context(self._fill_buffer(encoder, room), encoder)
@@ -186,7 +194,7 @@ class ContextLoader:
     def _load_prefix(self) -> tuple[str, ...]:
         """Find the system prefix's KV, if the prompt begins with it; its key, behind which other KV may be exact."""
         own = self.index.prefix_segment.token_ids
-        if self.prompt.segments[0].token_ids != own:
+        if self.prompt.segments[0].token_ids != own or len(self.prompt.segments) == 1:  # of which a token must be fresh
             return ()  # nothing yet; the first fresh segment ends the chain
         prefix = self.index.prefix()
         for kv, key in zip(prefix.kvs, prefix.keys, strict=True):

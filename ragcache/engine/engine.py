@@ -186,10 +186,12 @@ class Engine:
 
     def compare(self, request: Request) -> Answer:
         """Answer a request, with stock full prefill of the same ids beside it, each after a warm-up."""
-        answer = self.start(request).answer
-        self.start(request.repeated(full=True))  # a warm-up, as the answer was one
-        again, full = self.start(request.repeated()), self.start(request.repeated(full=True)).answer
-        return replace(answer, comparison=compare_answers(answer, again.report, full))
+        stream = self.start(request)
+        answer, in_full = stream.answer, request.repeated_in_full(stream.prompt)
+        del stream  # and its KV
+        self.start(in_full)  # a warm-up, as the answer was one
+        again, full = self.start(request.repeated()).report, self.start(in_full.repeated()).answer
+        return replace(answer, comparison=compare_answers(answer, again, full))
 
     def prefill(
         self,

@@ -39,7 +39,7 @@ class ChunkPlace:
         """The chunk, cut where the text goes on in another way; any other, or its first tokens, with its own end."""
         ids, rest = chunk.token_ids[:whole], Segment(())
         if chunk.chunk == self.chunk.id:
-            ids, rest = ids[: self.kept], self.rest
+            ids, rest = chunk.token_ids[: self.kept], self.rest
         if self.last and not rest:
             ids, rest = ids[:-1], Segment(ids[-1:])
         yield from filter(len, (replace(chunk, token_ids=ids), rest))
@@ -109,16 +109,25 @@ class ParsedPrompt:
         """The prompt with chunks in its places; its question is its own, and its beginning, `prefix` or not."""
         waiting = iter(chunks)
         segments: list[Segment] = []
-        cut = {part.chunk.id: part.kept for part in self.parts if isinstance(part, ChunkPlace) and part.cut}
+        longest = self._longest()
         for part in self.parts:
             if isinstance(part, ChunkPlace):
                 chunk = next(waiting)
-                segments += part.segments(chunk, cut.get(chunk.chunk or ""))  # what was cut off stays so elsewhere
+                segments += part.segments(chunk, longest.get(chunk.chunk or ""))  # what was cut off stays so elsewhere
             else:
                 segments.append(part)
         segments = _behind(prefix, segments) if prefix else segments
         asks = next((i for i, segment in enumerate(segments) if segment is self.asks), len(segments) - 1)
         return Prompt(tuple(segments), asks)
+
+    def _longest(self) -> dict[str, int]:
+        """How many of each chunk's tokens stand in the prompt, where most of them do."""
+        found: dict[str, int] = {}
+        for part in self.parts:
+            if isinstance(part, ChunkPlace):
+                own = part.kept if part.cut else len(part.chunk.segment)
+                found[part.chunk.id] = max(own, found.get(part.chunk.id, 0))
+        return found
 
 
 def _behind(prefix: Segment, segments: list[Segment]) -> list[Segment]:

@@ -25,7 +25,11 @@ def build_report(plan: Plan, recomputed: Tensor, p: PrefillContext | None = None
     loader, request = plan.loader, plan.request
     chunks, layers, counter = _report_chunks(loader, recomputed), loader.reader.layers, loader.flop_counter
     context = sum(chunk.tokens for chunk in chunks)
-    selectable = sum(chunk.tokens for chunk in chunks if chunk.cache == "hit" or chunk.id in loader.computed)
+    selectable = sum(
+        chunk.tokens
+        for segment, chunk in zip(plan.prompt.chunks(), chunks, strict=True)
+        if chunk.cache == "hit" or segment in loader.made
+    )
     if p is not None:
         request.clock.ms.auxiliary = p.auxiliary_ms
     full = counter.dims.forward(torch.arange(len(plan.prompt.text_ids)), layers, logits=True)
@@ -57,13 +61,13 @@ def _report_chunks(loader: ContextLoader, recomputed: Tensor) -> tuple[ChunkRepo
 
 def _report_chunk(loader: ContextLoader, segment: int, chunk: Chunk, recomputed: int) -> ChunkReport:
     found = loader.found.get(segment, Loaded(None, "", "the method loads nothing"))
-    loaded = found.kv is not None and chunk.id not in loader.computed
+    is_made = segment in loader.made
     return ChunkReport(
         id=chunk.id,
         source=chunk.source,
         tokens=len(loader.prompt.segments[segment]),
-        cache="miss" if not loaded else "exact" if found.exact else "hit",
-        reason=loader.computed.get(chunk.id, found.reason),
+        cache="miss" if found.kv is None or is_made else "exact" if found.exact else "hit",
+        reason=loader.computed[chunk.id] if is_made else found.reason,
         left=found.left,
         recomputed=recomputed,
         ms=loader.chunk_ms.get(segment, 0.0),

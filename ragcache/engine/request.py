@@ -21,7 +21,7 @@ from ragcache.method import Method
 from ragcache.methods import DEFAULT_METHOD, find_method
 from ragcache.model.cost import FlopCounter
 from ragcache.model.decode import Sampling
-from ragcache.prompt import Template
+from ragcache.prompt import Prompt, Template
 
 #: A row of the method table by its name, or a row.
 AnyMethod = str | Method
@@ -72,10 +72,16 @@ class Request:
     flop_counter: FlopCounter | None = None
     instead_of: Method | None = None
 
-    def repeated(self, *, full: bool = False) -> Self:
-        """The same once more, on a clock of its own, its chunks found already; by full prefill if asked for."""
-        again = replace(self, clock=self.clock.restarted(), flop_counter=None)
-        return again.by_full_prefill() if full else again
+    def repeated(self) -> Self:
+        """The same once more, on a clock of its own, its chunks found already."""
+        return replace(self, clock=self.clock.restarted(), flop_counter=None)
+
+    def repeated_in_full(self, prompt: Prompt) -> Self:
+        """Full prefill of the very prompt that was answered: its chunks stand as the method has put them."""
+        by_id = {chunk.id: chunk for chunk in self.chunks}
+        stood = tuple(by_id[prompt.segments[place].chunk or ""] for place in prompt.chunks())
+        again = replace(self.repeated(), chunks=stood if len(stood) == len(self.chunks) else self.chunks)
+        return again.by_full_prefill()
 
     def by_full_prefill(self, *notes: str) -> Self:
         """The same, answered by full prefill; notes say why."""

@@ -11,6 +11,7 @@ from ragcache.engine.prefill import choose_strategy
 from ragcache.engine.request import Request
 from ragcache.engine.stream import Stream
 from ragcache.index.index import Index
+from ragcache.prompt import Prompt
 
 _Z = 1.96
 
@@ -23,6 +24,8 @@ class Given:
     ----------
     request : Request
         What was asked.
+    prompt : Prompt
+        What was answered.
     token_ids : tuple of int
         The answer's tokens.
     logits : Tensor
@@ -32,6 +35,7 @@ class Given:
     """
 
     request: Request
+    prompt: Prompt
     token_ids: tuple[int, ...]
     logits: Tensor
     ended: bool
@@ -41,7 +45,7 @@ class Given:
         """What a stream has said, once it has been read to its end."""
         answer, sampling = stream.answer, request.sampling
         ended = len(answer.token_ids) < sampling.max_new_tokens and not stream.was_stopped
-        return cls(request, answer.token_ids, stream.logits, ended)
+        return cls(request, stream.prompt, answer.token_ids, stream.logits, ended)
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,7 @@ def verify_by_full_prefill(given: Given, index: Index) -> Verification:
         If the prompt and the answer do not fit the model.
     """
     reader = index.reader
-    prompt = plan_prompt(given.request.repeated(full=True), index).prompt
+    prompt = plan_prompt(given.request.repeated_in_full(given.prompt), index).prompt
     logits, _ = reader.stock([*prompt.token_ids, *given.token_ids], rows=len(given.token_ids) + 1)
     said: list[int] = logits.argmax(-1).tolist()
     wanted = [*given.token_ids, *([None] if given.ended else [])]

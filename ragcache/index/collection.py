@@ -13,6 +13,7 @@ answers with ids of another form has not said that an entry is gone.
 """
 
 import json
+import logging
 import re
 import time
 import warnings
@@ -21,11 +22,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 from uuid import UUID
 
+from ragcache.errors import RagCacheError
 from ragcache.index.chunks import chunk_id, document_id, text_id
 from ragcache.index.index import Index
 from ragcache.index.settings import outdated_counts
 from ragcache.report import IngestReport
 from ragcache.store import CALLED, COLLECTION, PART, Access, Entries, EntryRow, join_access, parse_access
+
+_log = logging.getLogger(__name__)
 
 #: Metadata that tells what a chunk is a piece of, and where it stands in it, as loaders and splitters leave it.
 _DOCUMENTS, _PLACES = ("ref_doc_id", "source"), ("page", "start_index", "start_char_idx")
@@ -72,6 +76,8 @@ class Entry:
         about = {key: value for key, value in said.items() if value not in ("", "None")}
         document = next((about[key] for key in _DOCUMENTS if key in about), text_id(text.strip()))
         title = next((about[key] for key in _TITLES if key in about), document)
+        # A file's name may be no valid Unicode; what cannot be stored is written out, so that two names stay two.
+        document, title = (one.encode("utf-8", "backslashreplace").decode() for one in (document, title))
         place = tuple(int(about[key]) if _NUMBER.fullmatch(about.get(key, "")) else 0 for key in _PLACES)
         return cls(name, text, document, place, title, parse_access((metadata or {}).get("access")))
 
@@ -141,7 +147,8 @@ class Collection:
         """Make entries known that a search came upon; the first answer over one of them makes its KV, and keeps it.
 
         Those whose names are known are left as they are. Each stands alone, since what else its document has is not
-        known, until it is added.
+        known, until it is added. Nothing happens in an index that may only be read, and a failure is logged: the
+        search has found what it was asked for.
 
         Parameters
         ----------
@@ -150,14 +157,24 @@ class Collection:
         most : int
             How many are kept that were never added; the oldest go first.
         """
+        if not self._index.writable:
+            return
         found = {_uniform(entry.name): entry for entry in entries if entry.words}
-        known = {_uniform(row.name) for row in self._find([entry.name for entry in found.values()])}
-        new = [_apart(entry) for name, entry in found.items() if name not in known][:most]
-        if new:
+
+        def unknown() -> list[Entry]:
+            known = {_uniform(row.name) for row in self._find([entry.name for entry in found.values()])}
+            return [_apart(entry) for name, entry in found.items() if name not in known][:most]
+
+        try:
+            if not unknown():  # as after most searches, which need not wait for whoever writes then
+                return
             with self._index.writing:
-                self._enter(new)
-                noted = self._entries.parts(self.name)
-                self._remove(noted[: max(0, len(noted) - most)])
+                if new := unknown():  # not what was added meanwhile: that stands in its document
+                    self._enter(new)
+                    noted = self._entries.parts(self.name)
+                    self._remove(noted[: max(0, len(noted) - most)])
+        except RagCacheError as error:
+            _log.warning("what a search of %r found is not kept: %s", self.name, error)
 
     def adopt(self, entries: Sequence[Entry], *, whole: bool = True) -> IngestReport:
         """Catch up with a store: add what it holds, and forget what it has lost.

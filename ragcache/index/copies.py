@@ -71,4 +71,4 @@ def _differ(index: KnownChunks, rows: Sequence[ChunkRow]) -> bool:
 
 def _before(index: KnownChunks, row: ChunkRow) -> list[tuple[str, object]]:
     """What stands before a chunk in its document."""
-    return [(one.text, one.access) for one in index.catalog.chunks_of(row.document)[: row.ordinal]]
+    return [(one.text, one.access) for one in index.catalog.chunks_of(row.document, row.ordinal)]

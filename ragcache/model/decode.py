@@ -120,14 +120,15 @@ def decode_drafts(
     logits, prompt, sampling, stop_ids
         As `decode` takes them; what is drafted is looked up in the prompt, and in the answer so far.
     """
-    lookup = PromptLookup(prompt, sampling.prompt_lookup_num_tokens)
+    lookup: PromptLookup | None = None
     left = sampling.max_new_tokens
     while (token := int(logits.argmax())) not in stop_ids:
-        lookup.append(token)
         yield token
         left -= 1
         if not left:
             return
+        lookup = lookup or PromptLookup(prompt, sampling.prompt_lookup_num_tokens)  # the first token waits for nothing
+        lookup.append(token)
         draft = lookup.draft(left - 1)  # the answer's last token needs no forward
         kept, logits = verify_draft([token, *draft])
         if draft:
@@ -214,8 +215,11 @@ def _chooser(sampling: Sampling, device: "torch.device") -> Callable[[list[int],
     else:
         generator.manual_seed(sampling.seed)
 
+    looks_back = sampling.repetition_penalty != 1.0
+
     def choose(seen: list[int], logits: Tensor) -> int:
-        scores = processors(upload([seen], device), logits[None])[0] if processors else logits
+        before = upload([seen if looks_back else []], device)  # (1, seen)
+        scores = processors(before, logits[None])[0] if processors else logits
         if sampling.temperature == 0:
             return int(scores.argmax())
         return int(torch.multinomial(scores.softmax(-1), 1, generator=generator))

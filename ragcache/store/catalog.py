@@ -200,9 +200,9 @@ class Catalog(Database):
         found = {chunk.id: chunk for chunk in self._chunks(f"WHERE id IN {LISTED}", json.dumps(list(ids)))}
         return [found[id] for id in ids if id in found]
 
-    def chunks_of(self, document: str) -> list[ChunkRow]:
-        """List a document's chunks in reading order."""
-        return self._chunks("WHERE document = ? ORDER BY ordinal", document)
+    def chunks_of(self, document: str, most: int = -1) -> list[ChunkRow]:
+        """List a document's chunks in reading order, all of them or so many at the most."""
+        return self._chunks("WHERE document = ? ORDER BY ordinal LIMIT ?", document, most)
 
     def copies(self, ids: Sequence[str]) -> dict[str, list[ChunkRow]]:
         """Find the documents that have the text of one of these chunks: the first such chunk of each, if of several."""

@@ -47,6 +47,14 @@ def test_whatever_is_drafted_the_answer_is_the_same(engine: Engine, cut: int, re
     assert said(engine, [*answer[:cut], *rest]) == answer
 
 
+def test_a_draft_that_goes_on_behind_the_end_ends_there_too(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = said(engine)
+    end = next(place for place in range(1, 8) if answer[place] not in answer[:place])
+    monkeypatch.setitem(vars(engine.reader), "stop_ids", frozenset({answer[end]}))
+    assert said(engine) == answer[:end]
+    assert said(engine, answer) == answer[:end]
+
+
 def test_a_right_draft_saves_forwards(engine: Engine, verified: list[int]) -> None:
     answer = said(engine)
     verified.clear()

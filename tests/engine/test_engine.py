@@ -1,6 +1,8 @@
 """The engine's promises: threads, budgets, reports, and clear refusals."""
 
+import gc
 import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +13,8 @@ from staged import QUESTION, TEXTS, make
 from ragcache.encode import Alone
 from ragcache.engine.chat import Message
 from ragcache.engine.engine import Engine
-from ragcache.errors import InvalidArgument, MissingEncoding, PromptTooLong, UnknownMethod
+from ragcache.engine.request import RequestOptions
+from ragcache.errors import IncompleteAnswer, InvalidArgument, MissingEncoding, PromptTooLong, UnknownMethod
 from ragcache.index.chunks import Chunk
 from ragcache.index.index import Index
 from ragcache.method import Method
@@ -67,6 +70,38 @@ def test_a_stream_left_half_read_is_finished_not_begun_again(ready: tuple[Engine
     assert stream.answer.text == whole.text
 
 
+@pytest.mark.parametrize("read", [0, 1])
+def test_a_stream_that_nobody_reads_on_lets_go_of_its_kv_at_once(ready: tuple[Engine, list[Chunk]], read: int) -> None:
+    engine, chunks = ready
+    stream = engine.stream(QUESTION, chunks, method="naive", sampling=SHORT)
+    for _ in range(read):
+        next(iter(stream))
+    held = weakref.ref(stream._writing.prefilled)
+    gc.disable()
+    try:
+        del stream
+        assert held() is None
+    finally:
+        gc.enable()
+
+
+def test_an_answer_that_broke_off_is_no_whole_one(ready: tuple[Engine, list[Chunk]]) -> None:
+    engine, chunks = ready
+    stream = engine.stream(QUESTION, chunks, method="naive", sampling=SHORT)
+    seen: list[object] = []
+
+    def watch(logits: object) -> None:
+        seen.append(logits)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+
+    stream.watch_logits(watch)
+    with pytest.raises(KeyboardInterrupt):
+        list(stream)
+    with pytest.raises(IncompleteAnswer, match="broke off after 2 tokens; ask again"):
+        _ = stream.answer
+
+
 def test_the_stock_answer_equals_generate(ready: tuple[Engine, list[Chunk]]) -> None:
     import torch
 
@@ -111,6 +146,26 @@ def test_a_comparison_is_measured_on_the_same_ids(ready: tuple[Engine, list[Chun
     assert answer.comparison.full_prefill_first_token_ms > 0
     assert "full prefill" in answer.report.line(answer.comparison)
     assert set(answer.as_dict()["compare"]) == {"full_prefill_first_token_ms", "speedup", "same_answer"}
+
+
+def test_full_prefill_is_of_the_prompt_as_the_method_has_arranged_it(ready: tuple[Engine, list[Chunk]]) -> None:
+    engine, chunks = ready
+    asked = engine.requests.from_question(QUESTION, chunks, RequestOptions("infoflow"))
+    prompts = []
+    for request in (asked, asked.repeated_in_full(engine.start(asked).prompt)):
+        prompts.append(engine.start(request).prompt.token_ids)
+    assert prompts[0] == prompts[1]
+    assert prompts[0] != engine.start(asked.by_full_prefill()).prompt.token_ids
+
+
+def test_a_missing_chunk_that_stands_there_twice_is_a_miss_in_one_place(ready: tuple[Engine, list[Chunk]]) -> None:
+    engine, chunks = ready
+    first, encoder = chunks[0], METHODS["naive"].encode
+    assert encoder is not None
+    engine.index.forget([row.key for row in engine.index.catalog.encodings(first.id, encoder.recipe)])
+    report = engine.prefill(QUESTION, [first, chunks[1], first], method="naive").report
+    assert [chunk.cache for chunk in report.chunks] == ["miss", "hit", "hit"]
+    assert report.charged == pytest.approx(len(first.segment) / sum(chunk.tokens for chunk in report.chunks))
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])

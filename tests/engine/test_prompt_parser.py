@@ -185,6 +185,33 @@ def test_a_reordered_prompt_that_ended_with_a_chunk_ends_with_the_other_chunk_s_
     assert engine.complete(f"{TEXTS[2]}\n\n{TEXTS[0]}", method="infoflow", sampling=SHORT).report.cached == 2
 
 
+@pytest.mark.parametrize("order", ["whole first", "cut first", "twice cut"])
+def test_a_chunk_that_stands_there_whole_and_cut_loses_no_word(ready: tuple[Engine, list[Chunk]], order: str) -> None:
+    engine, _ = ready
+    whole, begun, less = TEXTS[2], TEXTS[2][:70].rsplit(" ", 1)[0], TEXTS[2][:60].rsplit(" ", 1)[0]
+    first, second = {"whole first": (whole, begun), "cut first": (begun, whole), "twice cut": (begun, less)}[order]
+    written = f"{first}\n\n{TEXTS[0]}\n\nAs said before:\n\n{second} and so on.\n{QUESTION}"
+    parsed = PromptParser(engine.index).parse(written)
+    assert [chunk.source for chunk in parsed.chunks] == ["doc2", "doc0", "doc2"]
+    segments = [chunk.segment for chunk in parsed.chunks]
+    ids = engine.reader.tokenizer(written, add_special_tokens=False)["input_ids"]
+    assert list(parsed.prompt(segments).token_ids) == ids
+    moved = engine.reader.tokenizer.decode(parsed.prompt([segments[1], segments[0], segments[2]]).token_ids)
+    assert max(first, second, key=len) in moved
+    assert TEXTS[0] in moved
+
+
+def test_a_prompt_that_is_the_system_prefix_alone_ends_in_a_fresh_token(tmp_path: Path) -> None:
+    reader = tiny_reader()
+    reader.tokenizer.chat_template = None
+    engine, _ = make(tmp_path, reader, "naive")
+    prefix = engine.index.prefix_segment.text
+    torch.testing.assert_close(
+        engine.complete(prefix, method="naive", sampling=SHORT).logits, stock(engine, prefix), atol=1e-4, rtol=1e-4
+    )
+    engine.index.close()
+
+
 def test_the_question_may_stand_before_the_chunks(ready: tuple[Engine, list[Chunk]]) -> None:
     stream = ready[0].complete([Message("user", f"{QUESTION}\n\n{TEXTS[0]}")], method="prophetkv", sampling=SHORT)
     assert stream.answer.question == QUESTION

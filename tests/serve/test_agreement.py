@@ -88,7 +88,8 @@ def test_the_server_s_agreement_is_that_of_an_offline_comparison(rag: RagCache, 
 def test_one_forward_says_what_full_prefill_would_say_token_by_token(rag: RagCache, asked: list[Asked]) -> None:
     for one in asked:
         request = rag.engine.requests.from_prompt([Message(**turn) for turn in one.messages])
-        stream, full = rag.engine.start(request), rag.engine.start(request.repeated(full=True))
+        stream = rag.engine.start(request)
+        full = rag.engine.start(request.repeated_in_full(stream.prompt))
         found = verify_by_full_prefill(Given.of(request, stream), rag.index)
         own, theirs = one.reuse.token_ids, one.full.token_ids
         pairs = enumerate(zip(own, theirs, strict=False))
