@@ -43,8 +43,7 @@ def card(report: dict[str, Any]) -> str:
         f"| steps | {report['steps']} of {report['batch']} contexts, rate {report['rate']:g}, seed {report['seed']} |",
         f"| time | {report['seconds'] / 60:.1f} minutes |",
         f"| loss at the end | {report['loss']} nats a token of the answers |",
-        f"| held-out questions whose reply holds the answer ({held['questions']}) | "
-        f"{_shares(report['answered_before'])} before, {_shares(report['answered_after'])} after |",
+        f"| held-out questions whose reply holds the answer ({held['questions']}) | {_answered(report)} |",
         f"| what it lost on ordinary prompts | {cost['nats_before']:.3f} nats a token before, {cost['nats_after']:.3f} "
         f"after: the base's own former replies to {cost['prompts']} prompts |",
         "",
@@ -54,5 +53,11 @@ def card(report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _answered(report: dict[str, Any]) -> str:
+    if not report["answered_after"]:
+        return "not examined"
+    return f"{_shares(report['answered_before'])} before, {_shares(report['answered_after'])} after"
+
+
 def _shares(answered: dict[str, float]) -> str:
-    return ", ".join(f"{share:.3f} ({mask} mask)" for mask, share in answered.items()) or "not examined"
+    return ", ".join(f"{share:.3f} ({mask} mask)" for mask, share in answered.items())

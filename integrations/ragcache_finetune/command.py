@@ -95,8 +95,16 @@ def _run(given: dict[str, Any], threads: int | None, as_json: bool) -> None:
     if as_json:
         say_json(report)
         return
-    say(
-        f"{report['recipe']}: {report['steps']} steps in {duration(report['seconds'])}, loss {report['loss']}; "
-        f"held-out questions answered {report['answered_before']} before, {report['answered_after']} after"
+    said = f"{report['recipe']}: {report['steps']} steps in {duration(report['seconds'])}, loss {report['loss']}"
+    say(f"{said}; {_examined(report)}")
+    note(f"wrote {settings.out}; answer with {'--model' if settings.full_weights else '--adapter'} {settings.out}")
+
+
+def _examined(report: dict[str, Any]) -> str:
+    if not report["answered_after"]:
+        return "no held-out questions (--validation FILE, --held-out N), so none were examined"
+    before, after = (
+        ", ".join(f"{share} ({mask} mask)" for mask, share in report[name].items())
+        for name in ("answered_before", "answered_after")
     )
-    note(f"wrote {settings.out}; answer with --adapter {settings.out}")
+    return f"held-out questions answered {before} before, {after} after"

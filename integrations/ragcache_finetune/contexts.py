@@ -82,7 +82,8 @@ def _lines(file: Path) -> Iterator[tuple[int, str]]:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidArgument(f"{file} cannot be read ({error}); write one question a line, as {_FORM}") from error
-    return ((number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip())
+    lines = text.split("\n")  # splitlines() would break a string at U+2028, which JSON allows there
+    return ((number, line) for number, line in enumerate(lines, 1) if line.strip())
 
 
 def _row(file: Path, number: int, line: str) -> tuple[Asked, tuple[str, ...]]:

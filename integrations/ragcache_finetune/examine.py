@@ -33,7 +33,7 @@ def share_answered(
     layout : SampleLayout
         How contexts are read.
     contexts : sequence of Context
-        Their chunks are read once for all their questions.
+        One or more; their chunks are read once for all their questions.
     independent : bool
         Whether chunks are read apart.
     """
@@ -44,7 +44,7 @@ def share_answered(
         for number, asked in enumerate(context.asked, 1):
             said = _reply(model, sample, number, copy.deepcopy(cache), layout.end)
             found.append(holds(tokenizer.decode(said, skip_special_tokens=True), asked.answers))
-    return sum(found) / max(1, len(found))
+    return sum(found) / len(found)
 
 
 def _read(model: Any, sample: Sample) -> DynamicCache:

@@ -172,7 +172,9 @@ def _say_passes(settings: Settings, recipe: Recipe, material: Material, note: Ca
 
 
 def _examine(reader: Reader, layout: SampleLayout, held: list[Context]) -> dict[str, float]:
-    """The share of held-out questions that are answered, under the masks that are trained."""
+    """The share of held-out questions that are answered, under the masks that are trained; nothing if none are held."""
+    if not held:
+        return {}
     wanted = {"full": (False,), "independent": (True,), "alternating": (False, True)}[layout.recipe.attention]
     names = {False: "full", True: "independent"}
     return {
@@ -192,6 +194,8 @@ def _trainer(model: Any, settings: Settings, course: Course, curve: Curve) -> Li
         train_sampling_strategy="sequential", remove_unused_columns=False, report_to=[], disable_tqdm=True,
         dataloader_pin_memory=False,
     )  # fmt: skip
+    if arguments.n_gpu > 1:  # samples are read one by one; the Trainer would put one for each GPU into a batch
+        arguments._n_gpu = 1
     return LinkTrainer(
         model, arguments, train_dataset=course, data_collator=partial(collate, dtype=model.dtype),
         compute_loss_func=answer_loss, callbacks=[curve],

@@ -6,6 +6,8 @@ from typing import Any
 
 from ragcache.errors import InvalidArgument
 
+DTYPES = ("auto", "float32", "bfloat16")  # not float16, whose gradients vanish unless the loss is scaled
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -38,13 +40,13 @@ class Settings:
     full_weights : bool
         Train all weights instead.
     dtype : str
-        What the model computes in; "auto" is bfloat16 where the processor multiplies it, else float32.
+        What the model computes in, of `DTYPES`; "auto" is bfloat16 where the processor multiplies it, else float32.
     gradient_checkpointing : bool
         Compute each layer twice, and keep one layer's activations only.
     every : int
         Steps between two checkpoints, each with a look at what is held out.
     held_out : int
-        Contexts to hold out, at most.
+        Contexts to hold out, at most; where there are none, nothing is examined.
     top_k : int, optional
         Chunks to retrieve; else the index's own number.
     """
@@ -72,6 +74,10 @@ class Settings:
         for name in ("steps", "batch", "rank", "every"):
             if getattr(self, name) < 1:
                 raise InvalidArgument(f"--{name} is {getattr(self, name)}; give 1 or more")
+        if self.held_out < 0:
+            raise InvalidArgument(f"--held-out is {self.held_out}; give 0 or more")
+        if self.dtype not in DTYPES:
+            raise InvalidArgument(f"--dtype is {self.dtype!r}; give {', '.join(DTYPES[:-1])} or {DTYPES[-1]}")
         if not 0 < self.rate < 1:
             raise InvalidArgument(f"--rate is {self.rate:g}; give a learning rate such as 5e-4")
 

@@ -184,14 +184,14 @@ class Index:
             Who may read each chunk; everybody, where nothing is said.
         """
         document = document_id(source)
-        seen = Counter[str]()
-        rows = []
+        known = {row.id: row.token_ids for row in self.catalog.chunks_of(document)}  # no text is tokenised twice
+        seen, rows = Counter[str](), list[ChunkRow]()
         labels = [*access, *[None] * (len(pieces) - len(access))]
         for ordinal, ((text, start, end), label) in enumerate(zip(pieces, labels, strict=True)):
             # By content, so that a chunk keeps its KV when text is put before it; equal texts are numbered.
             name = chunk_id(document, text, seen[text])
             seen[text] += 1
-            rows.append(ChunkRow(name, document, ordinal, text, self._ids(text), start, end, label))
+            rows.append(ChunkRow(name, document, ordinal, text, known.get(name) or self._ids(text), start, end, label))
         with self.writing:
             self._put(DocumentRow(document, source, digest, dict(metadata)), rows)
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from conftest import byte_tokenizer, tiny_model
 from ragcache_bench.contenders import Contender, in_turn
+from ragcache_bench.user_questions import OwnQuestion, read
 from ragcache_cli.main import app
 from typer.testing import CliRunner, Result
 
@@ -60,6 +61,14 @@ def content(result: Result) -> dict[str, Any]:
 
 def rows(found: dict[str, Any]) -> list[tuple[str, float | None]]:
     return [(row["method"], row["recompute"]) for row in found["rows"]]
+
+
+def test_lines_end_where_json_says_they_end(tmp_path: Path) -> None:
+    texts = ["Who\u2028leads?", "When\u2029does\x85it cross?"]
+    lines = [json.dumps({"question": text}, ensure_ascii=False) for text in texts]
+    file = tmp_path / "q.jsonl"
+    file.write_bytes("\r\n\n".join(lines).encode())
+    assert read(file) == [OwnQuestion(1, texts[0]), OwnQuestion(3, texts[1])]
 
 
 def test_the_default_at_its_own_share_stands_first_and_what_recomputes_nothing_is_there(

@@ -16,6 +16,8 @@ from ragcache.model.tuning import read_tuning
 
 pytest.importorskip("peft")
 
+from ragcache_cli.main import app
+from ragcache_finetune import run
 from ragcache_finetune.contexts import Asked, Context, hold_out, read_contexts
 from ragcache_finetune.data import invent
 from ragcache_finetune.layout import SampleLayout
@@ -23,6 +25,8 @@ from ragcache_finetune.recipes import find_recipe
 from ragcache_finetune.run import finetune
 from ragcache_finetune.settings import Settings
 from ragcache_finetune.trainer import Course
+from transformers import TrainingArguments
+from typer.testing import CliRunner
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # what peft, accelerate and transformers say of each other
 KILLED: dict[str, dict[str, Any]] = {"kvlink": {"recipe": "kvlink"}, "full": {"full_weights": True, "rate": 1e-4}}
@@ -101,6 +105,17 @@ def test_link_tokens_are_trained_and_kept(checkpoint: Path, tmp_path: Path) -> N
     assert (moved > 1e-4).all()  # those of every document
 
 
+def test_two_gpus_train_as_one(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = (settings(checkpoint, tmp_path / name, steps=2) for name in ("one", "two"))
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)  # the second run's GPUs are counted, and not used
+    finetune(one, note=quietly)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    monkeypatch.setattr(run, "TrainingArguments", lambda **given: TrainingArguments(**given | {"use_cpu": False}))
+    finetune(two, note=quietly)
+    ours, theirs = (load_file(given.out / "adapter_model.safetensors") for given in (one, two))
+    assert all(torch.equal(value, theirs[key]) for key, value in ours.items())
+
+
 @pytest.fixture(scope="module")
 def killed_runs(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Settings]:
     """Runs that were killed behind their third step, each in a process of its own."""
@@ -163,6 +178,17 @@ def test_rows_from_which_nothing_can_be_learnt_are_refused(tmp_path: Path, rows:
         read_contexts(file)
 
 
+def test_lines_end_where_json_says_they_end(tmp_path: Path) -> None:
+    chunks = ["One\u2028two", "three\u2029four\x85five"]
+    row = json.dumps({"question": "Where?", "answers": ["x"], "chunks": chunks}, ensure_ascii=False)
+    file = tmp_path / "rows.jsonl"
+    file.write_bytes(f"{row}\r\n\n{row}\n".encode())
+    assert read_contexts(file) == [Context(tuple(chunks), (Asked("Where?", ("x",)),) * 2)]
+    file.write_bytes(f"{row}\r\n\nhello".encode())
+    with pytest.raises(InvalidArgument, match="line 3 "):
+        read_contexts(file)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -171,6 +197,9 @@ def test_rows_from_which_nothing_can_be_learnt_are_refused(tmp_path: Path, rows:
         ({"recipe": "kvlink", "links": 3}, "--links is 3; give 0, 1 or 5"),
         ({"questions": Path("q.jsonl")}, "--questions goes with an index"),
         ({"data": "nowhere.jsonl"}, "cannot be read"),
+        ({"dtype": "bf16"}, "--dtype is 'bf16'; give auto, float32 or bfloat16"),
+        ({"dtype": "float16"}, "--dtype is 'float16'; give auto, float32 or bfloat16"),
+        ({"held_out": -1}, "--held-out is -1; give 0 or more"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(
@@ -212,6 +241,35 @@ def test_what_is_held_out_shares_no_chunk_with_what_is_trained_on() -> None:
 def test_invented_documents_are_the_same_for_a_seed() -> None:
     assert invent(3, 1) == invent(3, 1) != invent(3, 2)
     assert all(len(context.chunks) > 1 for context in invent(3, 1))
+
+
+def command(given: Settings, *more: object) -> str:
+    """What a terminal is shown."""
+    options = ["--model", given.model, "--data", given.data, "--out", given.out, "--steps", 1, "--dtype", "float32"]
+    line = ["finetune", "--recipe", given.recipe, "--batch", 1, *options, *more]
+    done = CliRunner().invoke(app, [str(word) for word in line])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_what_was_not_examined_is_not_called_zero(checkpoint: Path, tmp_path: Path) -> None:
+    few = settings(checkpoint, tmp_path / "few")
+    assert "no held-out questions (--validation FILE, --held-out N), so none were examined" in command(few)
+    assert "(0) | not examined |" in (few.out / "README.md").read_text()
+    report = json.loads((few.out / "report.json").read_text())
+    assert report["answered_before"] == report["answered_after"] == {}
+    none = settings(checkpoint, tmp_path / "none")
+    assert "none were examined" in command(none, "--validation", none.data, "--held-out", 0)
+    some = settings(checkpoint, tmp_path / "some")
+    assert "answered 0.0 (independent mask) before" in command(some, "--validation", some.data, "--held-out", 1)
+    assert "(2) | 0.000 (independent mask) before" in (some.out / "README.md").read_text()
+
+
+def test_the_last_words_name_the_option_that_reads_what_was_written(checkpoint: Path, tmp_path: Path) -> None:
+    whole, adapter = settings(checkpoint, tmp_path / "whole"), settings(checkpoint, tmp_path / "adapter")
+    assert f"answer with --model {whole.out}" in command(whole, "--full-weights")
+    Reader.load(str(whole.out))
+    assert f"answer with --adapter {adapter.out}" in command(adapter)
 
 
 def test_without_the_extra_it_is_one_error_that_names_it() -> None:
