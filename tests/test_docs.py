@@ -203,6 +203,18 @@ def test_what_codecs_answer_on_the_larger_model_is_what_was_measured() -> None:
         assert f"[{delta['low']:.3f}, {delta['high']:.3f}] for `{codec}`".replace("0.", ".") in page.replace("0.", ".")
 
 
+def test_what_codecs_answer_on_long_documents_is_what_was_measured() -> None:
+    page = " ".join((DOCS / "guides" / "storage.md").read_text(encoding="utf-8").split())
+    for name in ("documents", "documents-twins"):
+        pooled = json.loads((DOCS / "benchmarks" / f"kv-codecs-smollm2-{name}.json").read_text())["pooled"]
+        default, naive = (
+            [f"{row['em']:.3f}"[1:] for row in pooled if row["method"] == method] for method in ("auto", "naive")
+        )
+        said = f"{pooled[0]['n']} questions ([figures](../benchmarks/kv-codecs-smollm2-{name}.md)): the default "
+        said += f"{default[0]} from `raw`, {default[1]} from `int8`, {default[2]} from `k8v4`, "
+        assert f"{said}naive reuse {naive[0]}, {naive[1]} and {naive[2]}" in page
+
+
 def test_what_codecs_answer_on_every_task_and_twin_is_what_was_measured() -> None:
     pooled = json.loads((DOCS / "benchmarks" / "kv-codecs-tasks.json").read_text())["pooled"]
     page = " ".join((DOCS / "guides" / "storage.md").read_text(encoding="utf-8").split())

@@ -103,11 +103,13 @@ class ContextLoader:
 
     @property
     def made(self) -> frozenset[int]:
-        """Segments whose KV was made for this prompt; where a chunk stands more than once, the first of its places."""
-        first: dict[str, int] = {}
+        """Segments whose KV was made for this prompt; of a chunk whose KV was when it was arranged, its first place."""
+        here = {segment for segment, found in self.found.items() if found.made}
+        ids, first = {self.prompt.segments[segment].chunk for segment in here}, dict[str, int]()
         for segment, chunk in zip(self.prompt.chunks(), self.chunks, strict=True):
-            first.setdefault(chunk.id, segment)
-        return frozenset(segment for id, segment in first.items() if id in self.computed)
+            if chunk.id in self.computed and chunk.id not in ids:
+                first.setdefault(chunk.id, segment)
+        return frozenset({*here, *first.values()})
 
     def load(self, encoder: Encoder, room: int) -> PrefillContext:
         """Load every KV the encoder allows here, and place it in a buffer with `room` slots."""
@@ -212,8 +214,10 @@ class ContextLoader:
         size = len(self.prompt.segments[segment])
         if size < len(chunk.segment) and self.reader.states:
             return Loaded(None, "", "only a part of it stands in the prompt, and a state's change cannot be cut")
-        kv = self._make(chunk, encoder, found.reason, size) if found.kv is None else found.kv
-        return replace(found, kv=kv.first(size) if kv is not None and len(kv) > size else kv, exact=exact)
+        made = self._make(chunk, encoder, found.reason, size) if found.kv is None else None
+        kv = found.kv if made is None else made
+        whole = kv.first(size) if kv is not None and len(kv) > size else kv
+        return replace(found, kv=whole, exact=exact, made=made is not None)
 
     def _make(self, chunk: Chunk, encoder: Encoder, reason: str, size: int) -> ChunkKV | None:
         """A missing KV, computed now for its first `size` tokens; None where the encoder would not use it here."""

@@ -59,6 +59,7 @@ class Loaded:
     left: str = ""
     exact: bool = False
     about: dict[str, Any] | None = None
+    made: bool = False  # for this prompt, since there was none
 
 
 def chunk_of(row: ChunkRow, document: DocumentRow) -> Chunk:

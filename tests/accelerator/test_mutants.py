@@ -33,7 +33,7 @@ MUTANTS = [
     ("model.buffer", "KVBuffer.place_from", "layers.on(device)", "layers", "naive"),
     ("model.links", "LinkTokens.embed", "upload(", "(lambda values, _: values)(", "kvlink"),
     ("model.decode", "_chooser", "torch.Generator(device)", "torch.Generator()", "naive"),
-    ("model.decode", "_chooser", "upload([seen], device)", "torch.tensor([seen])", "naive"),
+    ("model.decode", "_chooser", "upload([seen if looks_back else []], device)", "torch.tensor([seen])", "naive"),
     ("select.key_deviation", "KeyDeviation.scores", ".cpu()", "", "cacheblend"),
     ("select.key_deviation", "KeyDeviation.scores", "upload(rows, key.device)", "rows", "cacheblend"),
     ("schedule.reselect", "_states", "upload(kv.extras[HIDDEN], states.device)", "kv.extras[HIDDEN]", "droidspeak"),
