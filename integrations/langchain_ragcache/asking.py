@@ -18,7 +18,7 @@ from ragcache.errors import InvalidArgument
 from ragcache.model.options import check_options
 
 _OPENING = threading.Lock()
-#: What LangChain gives every model, for the sake of those behind a network: nothing here can make use of it.
+#: What LangChain gives every model, for the sake of those behind a network: not every model makes use of it.
 _STANDARD = {"timeout", "max_retries", "api_key", "streaming"}
 
 
@@ -78,7 +78,7 @@ class Asking(BaseModel):
     def asked(
         self,
         prompt: str | Sequence[Message],
-        documents: Sequence[Document | str] | None,
+        documents: Sequence[Document | str] | Document | None,
         stop: Sequence[str] | None,
         options: dict[str, Any],
     ) -> Stream:
@@ -94,6 +94,8 @@ class Asking(BaseModel):
         # Requests that are answered at once gain by what they share, whatever one alone is sooner with.
         method = how["method"] or (rag.method if joined() else None)
         row = {"method": method, "recompute": how["recompute"], "sampling": sampling}
+        if isinstance(documents, str | Document):
+            documents = [documents]  # or a text would be as many chunks as it has characters
         if not (documents and prompt):
             return rag.engine.complete(prompt, **row)
         *history, last = [Message("user", prompt)] if isinstance(prompt, str) else prompt

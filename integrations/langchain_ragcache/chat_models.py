@@ -45,6 +45,9 @@ class ChatRagCache(Asking, BaseChatModel):
     >>> model.invoke("Who leads the Tide project?", documents=retriever.invoke("Tide project"))  # doctest: +SKIP
     """
 
+    streaming: bool = False
+    """Whether `invoke` too makes its answer piece by piece, for the sake of callbacks."""
+
     def __init__(self, rag: RagCache | str | Path | None = None, **fields: Any) -> None:
         super().__init__(rag, **fields)
 
@@ -73,7 +76,7 @@ class ChatRagCache(Asking, BaseChatModel):
         messages: list[BaseMessage],
         stop: list[str] | None = None,
         run_manager: CallbackManagerForLLMRun | None = None,
-        documents: Sequence[Document | str] | None = None,
+        documents: Sequence[Document | str] | Document | None = None,
         **kwargs: Any,
     ) -> ChatResult:
         stream = self.asked(self._turns(messages), documents, stop, kwargs)
@@ -85,7 +88,7 @@ class ChatRagCache(Asking, BaseChatModel):
         messages: list[BaseMessage],
         stop: list[str] | None = None,
         run_manager: CallbackManagerForLLMRun | None = None,
-        documents: Sequence[Document | str] | None = None,
+        documents: Sequence[Document | str] | Document | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
         stream = self.asked(self._turns(messages), documents, stop, kwargs)

@@ -45,6 +45,17 @@ def ids_for(store: VectorStore, names: Sequence[str]) -> list[Any]:
     return [int(name) if numbered and name.isdecimal() and len(name) <= 20 else name for name in names]
 
 
+def ids_in(store: VectorStore, names: Sequence[str]) -> list[str] | None:
+    """Which of some names a store has, where it is asked for ids alone; None for other kinds.
+
+    Chroma's `get_by_ids` makes documents, and fails at an entry without metadata.
+    """
+    if not hasattr(store, "_chroma_collection"):
+        return None
+    found: list[str] = store.get(ids=list(names), include=[])["ids"]  # type: ignore[attr-defined]
+    return found
+
+
 def _own(document: Document) -> dict[str, Any]:
     """Metadata but for what a store adds to it."""
     return {key: value for key, value in document.metadata.items() if key not in ("_id", "_collection_name")}

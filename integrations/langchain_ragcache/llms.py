@@ -39,7 +39,7 @@ class RagCacheLLM(Asking, BaseLLM):
         prompts: list[str],
         stop: list[str] | None = None,
         run_manager: CallbackManagerForLLMRun | None = None,
-        documents: Sequence[Document | str] | None = None,
+        documents: Sequence[Document | str] | Document | None = None,
         **kwargs: Any,
     ) -> LLMResult:
         def made(prompt: str) -> Generation:
@@ -54,7 +54,7 @@ class RagCacheLLM(Asking, BaseLLM):
         prompt: str,
         stop: list[str] | None = None,
         run_manager: CallbackManagerForLLMRun | None = None,
-        documents: Sequence[Document | str] | None = None,
+        documents: Sequence[Document | str] | Document | None = None,
         **kwargs: Any,
     ) -> Iterator[GenerationChunk]:
         stream = self.asked(prompt, documents, stop, kwargs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import uuid
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,7 +15,7 @@ from langchain_core.vectorstores import VectorStore
 from langchain_ragcache.following import Following
 from langchain_ragcache.listing import entry_of, ids_for, listed
 from ragcache.errors import InvalidArgument
-from ragcache.index.chunks import is_text_id
+from ragcache.index.chunks import is_text_id, text_id
 from ragcache.index.collection import Collection, Entry, Synced
 from ragcache.retrieve.needs import needs
 
@@ -242,7 +243,7 @@ class RagCacheVectorStore(VectorStore):
 
     async def adelete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
         """Delete by ids, as `delete`."""
-        await run_in_executor(None, self._forget, _listed(ids))
+        await self._forget_later(_listed(ids))
         delete = self.store.adelete if ids is not None and not kwargs else self._following.removing(self.store.adelete)
         done: bool | None = await delete(ids, **kwargs)
         return done
@@ -273,11 +274,36 @@ class RagCacheVectorStore(VectorStore):
 
     def _forget(self, names: list[str]) -> None:
         """Forget entries, those among them that a search found without their ids."""
-        known = self.kv.names() if (unknown := self.kv.unknown(names)) else []
-        if any(map(is_text_id, known)):
-            documents = self.store.get_by_ids(ids_for(self.store, unknown))
-            names = [*names, *(entry_of(document).name for document in documents)]
+        if nameless := self._nameless(names):
+            try:
+                documents = self.store.get_by_ids(nameless)
+            except Exception as error:
+                documents = self._untold(error)
+            names = [*names, *map(_text_name, documents)]
         self.kv.discard(names)
+
+    async def _forget_later(self, names: list[str]) -> None:
+        if nameless := await run_in_executor(None, self._nameless, names):
+            try:
+                documents = await self.store.aget_by_ids(nameless)
+            except Exception as error:
+                documents = self._untold(error)
+            names = [*names, *map(_text_name, documents)]
+        await run_in_executor(None, self.kv.discard, names)
+
+    def _nameless(self, names: list[str]) -> list[Any]:
+        """Ids, as the store takes them, whose entries a search may have found without them."""
+        unknown = self.kv.unknown(names)
+        return ids_for(self.store, unknown) if unknown and any(map(is_text_id, self.kv.names())) else []
+
+    def _untold(self, error: Exception) -> list[Document]:
+        """No documents, where a store cannot say what its ids stand for: what is deleted from it is deleted."""
+        warnings.warn(
+            f"the vector store of {self.kv.name!r} cannot say what its ids stand for ({error}), so KV of texts that a "
+            "search found without their ids may be left; forget everything with kv.clear()",
+            stacklevel=4,
+        )
+        return []
 
     # -- the wrapped store's own
 
@@ -344,6 +370,11 @@ def _named(documents: Sequence[Document], kwargs: dict[str, Any]) -> list[Entry]
     names = kwargs.get("ids") or [document.id for document in documents]
     pairs = [(name, document) for name, document in zip(names, documents, strict=False) if name]
     return _of([name for name, _ in pairs], [document for _, document in pairs])
+
+
+def _text_name(document: Document) -> str:
+    """What a document is called that a search found without its id; asked for by id, a store may well give it."""
+    return text_id(document.page_content.strip())
 
 
 def _listed(ids: list[str] | str | None) -> list[str]:

@@ -52,12 +52,19 @@ class Gathered:
         task.add_done_callback(self._running.discard)
 
     async def _answered(self, asked: list[tuple[Request, asyncio.Future[Any]]]) -> None:
-        for first in range(0, len(asked), AT_ONCE):
-            group = [one for one in asked[first : first + AT_ONCE] if not one[1].cancelled()]
-            made = await asyncio.to_thread(self._together, [request for request, _ in group])
-            for (_, answer), (said, error) in zip(group, made, strict=True):
+        try:
+            for first in range(0, len(asked), AT_ONCE):
+                group = [one for one in asked[first : first + AT_ONCE] if not one[1].cancelled()]
+                made = await asyncio.to_thread(self._together, [request for request, _ in group])
+                for (_, answer), (said, error) in zip(group, made, strict=True):
+                    if not answer.done():
+                        answer.set_exception(error) if error else answer.set_result(said)
+        except BaseException as error:  # of the reader itself: whoever still waits would wait for ever
+            for _, answer in asked:
                 if not answer.done():
-                    answer.set_exception(error) if error else answer.set_result(said)
+                    answer.set_exception(error)
+            if not isinstance(error, Exception):
+                raise
 
     def _together(self, requests: list[Request]) -> list[tuple[Any, Exception | None]]:
         if len(requests) == 1:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +62,7 @@ class RagCacheVectorStore(BasePydanticVectorStore):
     _store: BasePydanticVectorStore = PrivateAttr()
     _kv: Collection = PrivateAttr()
     _fill: int = PrivateAttr()
+    _unsettled: set[str] = PrivateAttr(default_factory=set)  # ids whose replacement began and did not end
 
     def __init__(
         self,
@@ -102,25 +103,60 @@ class RagCacheVectorStore(BasePydanticVectorStore):
     def add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
         """Add nodes, and make their KV."""
         nodes = list(nodes)
-        self._replace(nodes)
+        entries = _entries(nodes)
+        changed = self._outdated(entries)
         names = self._store.add(nodes, **kwargs)
-        self._kv.add(_entries(nodes))
+        with self._settling(changed):
+            if stale := self._stale(changed, entries):
+                self._store.delete_nodes(stale)
+                self._store.add(_among(nodes, stale), **kwargs)
+        self._kv.add(entries)
         return names
 
     async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
         """Add nodes, and make their KV, in another thread."""
         nodes = list(nodes)
-        await asyncio.to_thread(self._replace, nodes)
+        entries = _entries(nodes)
+        changed = await asyncio.to_thread(self._outdated, entries)
         names: list[str] = await self._asked("async_add", "add", nodes, **kwargs)
-        await asyncio.to_thread(self._kv.add, _entries(nodes))
+        with self._settling(changed):
+            if stale := await self._stale_later(changed, entries):
+                await self._asked("adelete_nodes", "delete_nodes", stale)
+                await self._asked("async_add", "add", _among(nodes, stale), **kwargs)
+        await asyncio.to_thread(self._kv.add, entries)
         return names
 
-    def _replace(self, nodes: Sequence[BaseNode]) -> None:
-        """Delete what these ids stand for, where it is something else: some stores leave a known id as it is."""
-        if changed := self._kv.changed(_entries(nodes)):
+    def _outdated(self, entries: Sequence[Entry]) -> list[str]:
+        """Ids that stand for something else so far, or may in the store; their KV is forgotten.
+
+        The store's own entry is left alone until the new one was taken: it may be refused.
+        """
+        changed = self._kv.changed(entries)
+        if changed:
+            self._unsettled.update(changed)
             self._kv.discard(changed)
-            with suppress(NotImplementedError):
-                self._store.delete_nodes(changed)
+        return [*{*changed, *(self._unsettled & {entry.name for entry in entries})}]
+
+    @contextmanager
+    def _settling(self, changed: Sequence[str]) -> Iterator[None]:
+        """See to ids whose new text the store has taken; one that cannot delete is left as it is."""
+        with suppress(NotImplementedError):
+            yield
+        self._unsettled.difference_update(changed)
+
+    def _stale(self, changed: list[str], entries: Sequence[Entry]) -> list[str]:
+        """Those of some ids that the store kept the old text of: some leave a known id as it is, or keep both."""
+        try:
+            return _differing([node for batch in batches(changed) for node in self.get_nodes(batch)], entries)
+        except (NotImplementedError, ValueError):  # it cannot say
+            return changed
+
+    async def _stale_later(self, changed: list[str], entries: Sequence[Entry]) -> list[str]:
+        try:
+            found = [node for batch in batches(changed) for node in await self.aget_nodes(batch)]
+            return _differing(found, entries)
+        except (NotImplementedError, ValueError):
+            return changed
 
     # -- what it held before
 
@@ -163,7 +199,7 @@ class RagCacheVectorStore(BasePydanticVectorStore):
             self._store.delete(ref_doc_id, **delete_kwargs)
             self._kv.follow(before, self._there())
             return
-        self._kv.discard_document(ref_doc_id)
+        self._kv.discard_document(_valid(ref_doc_id))
         self._store.delete(ref_doc_id, **delete_kwargs)
 
     async def adelete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
@@ -173,38 +209,55 @@ class RagCacheVectorStore(BasePydanticVectorStore):
             await self._asked("adelete", "delete", ref_doc_id, **delete_kwargs)
             await asyncio.to_thread(self._kv.follow, before, await self._there_later())
             return
-        await asyncio.to_thread(self._kv.discard_document, ref_doc_id)
+        await asyncio.to_thread(self._kv.discard_document, _valid(ref_doc_id))
         await self._asked("adelete", "delete", ref_doc_id, **delete_kwargs)
 
     def delete_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **delete_kwargs: Any
     ) -> None:
         """Delete nodes by id, by what their metadata says, or by both."""
-        try:  # found first, so that both delete the same ones
-            chosen = node_ids if filters is None else [one.node_id for one in self.get_nodes(node_ids, filters)]
-        except NotImplementedError:  # a store that deletes by filters but cannot say what
-            before = self._there()
-            self._store.delete_nodes(node_ids, filters, **delete_kwargs)
-            self._kv.follow(before, self._there())
+        if filters is None:
+            if node_ids:
+                self._kv.discard(node_ids)
+                self._store.delete_nodes(node_ids, **delete_kwargs)
             return
-        if chosen:
-            self._kv.discard(chosen)
-            self._store.delete_nodes(chosen, **delete_kwargs)
+        seen: set[str] = set()
+        with suppress(NotImplementedError):  # a store that deletes by filters but cannot say what
+            # Found first, so that both delete the same ones; time and again, as many stores name only so many.
+            while found := {node.node_id for node in self.get_nodes(node_ids, filters)}:
+                if not (chosen := sorted(found - seen)):
+                    break  # it names what was deleted, and may have more
+                self._kv.discard(chosen)
+                self._store.delete_nodes(chosen, **delete_kwargs)
+                seen |= found
+            else:
+                return
+        before = self._there()
+        self._store.delete_nodes(node_ids, filters, **delete_kwargs)
+        self._kv.follow(before, self._there())
 
     async def adelete_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **delete_kwargs: Any
     ) -> None:
         """Delete nodes, as `delete_nodes`."""
-        try:
-            chosen = node_ids if filters is None else [one.node_id for one in await self.aget_nodes(node_ids, filters)]
-        except NotImplementedError:
-            before = await self._there_later()
-            await self._asked("adelete_nodes", "delete_nodes", node_ids, filters, **delete_kwargs)
-            await asyncio.to_thread(self._kv.follow, before, await self._there_later())
+        if filters is None:
+            if node_ids:
+                await asyncio.to_thread(self._kv.discard, node_ids)
+                await self._asked("adelete_nodes", "delete_nodes", node_ids, **delete_kwargs)
             return
-        if chosen:
-            await asyncio.to_thread(self._kv.discard, chosen)
-            await self._asked("adelete_nodes", "delete_nodes", chosen, **delete_kwargs)
+        seen: set[str] = set()
+        with suppress(NotImplementedError):
+            while found := {node.node_id for node in await self.aget_nodes(node_ids, filters)}:
+                if not (chosen := sorted(found - seen)):
+                    break
+                await asyncio.to_thread(self._kv.discard, chosen)
+                await self._asked("adelete_nodes", "delete_nodes", chosen, **delete_kwargs)
+                seen |= found
+            else:
+                return
+        before = await self._there_later()
+        await self._asked("adelete_nodes", "delete_nodes", node_ids, filters, **delete_kwargs)
+        await asyncio.to_thread(self._kv.follow, before, await self._there_later())
 
     def clear(self) -> None:
         """Delete all nodes."""
@@ -299,6 +352,22 @@ def _name(store: BasePydanticVectorStore) -> str:
     return str(named)
 
 
+def _differing(found: Sequence[BaseNode], entries: Sequence[Entry]) -> list[str]:
+    """Ids of nodes that are not what was added under them."""
+    added = {entry.name: _content(entry) for entry in entries}
+    return [*{entry.name: None for entry in _entries(found) if _content(entry) != added.get(entry.name)}]
+
+
+def _content(entry: Entry) -> tuple[object, ...]:
+    return entry.words, entry.document, entry.access
+
+
+def _among(nodes: Sequence[BaseNode], names: Sequence[str]) -> list[BaseNode]:
+    """Nodes of some names; some stores write every UUID with dashes, some as given."""
+    bare = {name.replace("-", "").lower() for name in names}
+    return [node for node in nodes if node.node_id.replace("-", "").lower() in bare]
+
+
 def _entries(nodes: Sequence[BaseNode]) -> list[Entry]:
     return [_entry(node) for node in nodes]
 
@@ -307,4 +376,9 @@ def _entry(node: BaseNode) -> Entry:
     start = node.start_char_idx if isinstance(node, TextNode) else None
     entry = Entry.of(node.node_id, node.get_content(MetadataMode.NONE), {**node.metadata, "start_char_idx": start})
     # `delete` goes by `ref_doc_id`, whatever the metadata says.
-    return replace(entry, document=node.ref_doc_id or text_id(entry.words))
+    return replace(entry, document=_valid(node.ref_doc_id or text_id(entry.words)))
+
+
+def _valid(document: str) -> str:
+    """A document's name as it can be stored, `Entry.of`'s way: a file's name may be no valid Unicode."""
+    return document.encode("utf-8", "backslashreplace").decode()

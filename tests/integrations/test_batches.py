@@ -11,6 +11,7 @@ pytest.importorskip("langchain_core")
 pytest.importorskip("llama_index.core")
 from conftest import tiny_reader
 from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, trim_messages
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_ragcache import ChatRagCache, RagCacheRetriever
@@ -147,6 +148,38 @@ def test_a_retriever_s_options_are_no_different(rag: RagCache) -> None:
         RagCacheRetriever(rag=rag, top_k=3)
 
 
+class Pieces(BaseCallbackHandler):
+    """What came before the answer was whole."""
+
+    def __init__(self) -> None:
+        self.came: list[str] = []
+
+    def on_llm_new_token(self, token: Any, **kwargs: Any) -> None:
+        self.came.append(token)
+
+
+async def test_a_model_that_is_told_to_stream_tells_its_callbacks(rag: RagCache) -> None:
+    whole, seen = ChatRagCache(rag, max_tokens=4).invoke(PROMPTS[0]), Pieces()
+    model = ChatRagCache(rag, max_tokens=4, streaming=True)
+    for said in (model.invoke(PROMPTS[0], {"callbacks": [seen]}), await model.ainvoke(PROMPTS[0])):
+        assert said.text == whole.text
+        assert said.usage_metadata == whole.usage_metadata
+        assert len(said.response_metadata["ragcache"]["chunks"]) == 2
+    assert "".join(seen.came) == whole.text != ""
+    silent = Pieces()
+    ChatRagCache(rag, max_tokens=4, streaming=False).invoke(PROMPTS[0], {"callbacks": [silent]})
+    assert silent.came == []
+
+
+@pytest.mark.parametrize("kind", [ChatRagCache, TextModel])
+def test_one_document_may_be_handed_over_by_itself(rag: RagCache, kind: Any) -> None:
+    model = kind(rag, max_tokens=4)
+    for one in (TEXTS[0], Document(TEXTS[0])):
+        stream = model.asked("When?", one, None, {})
+        assert [segment.text for segment in stream.prompt.segments if segment.chunk] == [TEXTS[0]]
+        assert model.invoke("When?", documents=one)
+
+
 # -- LlamaIndex
 
 
@@ -169,6 +202,23 @@ async def test_an_error_is_nobody_else_s(rag: RagCache, groups: list[int]) -> No
     assert good.text == llm.complete(PROMPTS[0]).text
     assert isinstance(bad, InvalidArgument)
     assert groups == [2]
+
+
+class Ended(BaseException):
+    """As when a program is told to end."""
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no thread can be started"), Ended()])
+async def test_nobody_waits_for_ever_when_the_batch_itself_fails(
+    rag: RagCache, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    def fail(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(Reader, "run_batch", fail)
+    llm = RagCacheLLM(rag, max_tokens=2)
+    waiting = asyncio.gather(*(llm.acomplete(one) for one in PROMPTS * 4), return_exceptions=True)  # two batches
+    assert await asyncio.wait_for(waiting, 20) == [error] * 20
 
 
 def test_llama_index_s_misspelt_options_are_refused_too(rag: RagCache) -> None:

@@ -5,6 +5,8 @@ entry is gone, and never because it says nothing.
 """
 
 import hashlib
+import logging
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -20,7 +22,8 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from langchain_ragcache import ChatRagCache, RagCacheVectorStore
 
 from ragcache import RagCache
-from ragcache.errors import InvalidArgument
+from ragcache.errors import InvalidArgument, StorageFull
+from ragcache.index.collection import Entry
 
 READER = tiny_reader()
 TEXTS = [f"The {name} mill grinds rye on the first day of every month." for name in ("Otter", "Tide", "Kelp")]
@@ -356,3 +359,133 @@ async def test_every_search_of_a_store_brings_what_it_finds(rag: RagCache) -> No
         store = RagCacheVectorStore(plain, rag, collection=f"way {number}")
         assert len(getattr(store, name)(query, k=3)) == 3
         assert len(store.kv.names()) == 3
+
+
+# -- what stands in the way of bookkeeping stands in nobody else's
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_chroma_is_asked_for_ids_whatever_its_entries_lack(rag: RagCache, is_async: bool) -> None:
+    store = wrapped(chroma(), rag)
+    store.add_texts(["A bridge of stone."], ids=["bare"])  # LangChain's own get_by_ids fails at it
+    ids = store.add_documents(DOCUMENTS)
+    done = await store.async_sync() if is_async else store.sync()
+    assert (done.asked, done.removed, done.note) == (4, 0, "")
+    for where, chosen in (({"source": "0.txt"}, None), ({"source": "1.txt"}, [ids[1]])):
+        await store.adelete(chosen, where=where) if is_async else store.delete(chosen, where=where)
+    assert kept(rag) == {"A bridge of stone.", TEXTS[2]}
+    assert sorted(store.store.get()["documents"]) == sorted(kept(rag))
+
+
+@pytest.mark.parametrize("answers", [0, 1])
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_a_store_that_fails_to_say_what_it_has_deletes_and_forgets_nothing(
+    rag: RagCache, is_async: bool, answers: int
+) -> None:
+    class Failing(InMemoryVectorStore):
+        left = answers
+
+        def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
+            Failing.left -= 1
+            if Failing.left < 0:
+                raise OSError("the network is gone")
+            return super().get_by_ids(ids)
+
+        def drop_old(self) -> None:
+            self.store.clear()
+
+        async def adrop_old(self) -> None:
+            self.store.clear()
+
+    store = wrapped(Failing(Digests()), rag)
+    store.add_documents(DOCUMENTS)
+    with pytest.warns(UserWarning, match="cannot say which ids it has"):
+        await store.adrop_old() if is_async else store.drop_old()
+    assert (store.store.store, kept(rag)) == ({}, set(TEXTS))
+    done = await store.async_sync() if is_async else store.sync()
+    assert "the network is gone" in done.note
+
+
+class Nameless(Later):
+    """Documents come without ids from its searches."""
+
+    async def asimilarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+        return [Document(one.page_content) for one in await super().asimilarity_search(query, k)]
+
+    def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
+        self._rows.delete(ids)
+        return True
+
+
+async def test_deleting_by_id_is_not_stopped_by_a_store_that_finds_nothing_by_id(rag: RagCache) -> None:
+    plain = Nameless()
+    ids = await filled(plain)
+    store = wrapped(plain, rag)
+    await store.asimilarity_search("mill", k=3)
+    with pytest.warns(UserWarning, match=r"'mills' cannot say what its ids stand for.*kv\.clear\(\)"):
+        store.delete([ids[0]])
+    assert (len(plain._rows.store), rag.stats()["chunks"]) == (2, 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        await store.adelete([ids[1]])  # asked in its asynchronous way, it says which text that was
+    assert {text for _, text in rag.index.catalog.texts()} == {TEXTS[0], TEXTS[2]}
+    assert len(plain._rows.store) == 1
+
+
+async def test_an_index_that_may_only_be_read_is_searched_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    RagCache.open(tmp_path / "index", model=READER).close()
+    monkeypatch.setattr("ragcache.store.database.is_writable", lambda path: False)
+    plain = InMemoryVectorStore(Digests())
+    plain.add_documents(DOCUMENTS)
+    with RagCache.open(tmp_path / "index", model=READER) as rag:
+        store = wrapped(plain, rag)
+        assert len(store.similarity_search("mill", k=3)) == len(await store.asimilarity_search("mill", k=3)) == 3
+
+
+def test_a_disk_that_is_full_fails_no_search(
+    rag: RagCache, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: Any) -> None:
+        raise StorageFull("the disk refused a write")
+
+    plain = InMemoryVectorStore(Digests())
+    plain.add_documents(DOCUMENTS)
+    store = wrapped(plain, rag)
+    monkeypatch.setattr(store.kv, "_enter", full)
+    with caplog.at_level(logging.WARNING):
+        assert len(store.similarity_search("mill", k=3)) == 3
+    assert "what a search of 'mills' found is not kept: the disk refused a write" in caplog.text
+
+
+def test_names_of_documents_that_are_no_valid_unicode_are_taken(rag: RagCache) -> None:
+    strange = [Document(text, metadata={"source": f"\udcff{n}"}) for n, text in enumerate(TEXTS)]
+    plain = InMemoryVectorStore(Digests())
+    plain.add_documents(strange[:1])
+    store = wrapped(plain, rag)
+    assert len(store.similarity_search("mill", k=1)) == 1
+    store.add_documents(strange[1:])
+    assert {text for _, text in rag.index.catalog.texts()} == set(TEXTS)
+    assert len(rag.index.catalog.documents()) == 3
+    assert Entry.of("a", "b", {"source": "\udcff", "title": "\ud800"}).document == "\\udcff"
+
+
+def test_what_is_added_while_a_search_notes_it_stays_in_its_document(rag: RagCache) -> None:
+    notes = rag.collection("mills")
+    entry = Entry("a", TEXTS[0], "mill", (3,))
+    lock = rag.index.writing
+
+    class Late:
+        """Somebody else is ahead of the search."""
+
+        def __enter__(self) -> None:
+            rag.index.writing = lock
+            notes.add([entry])
+            lock.__enter__()
+
+        def __exit__(self, *error: Any) -> None:
+            lock.__exit__(*error)
+
+    rag.index.writing = Late()  # type: ignore[assignment]
+    notes.note([Entry("a", TEXTS[0], "mill", (3,))], 10)
+    [row] = rag.index.catalog.documents()
+    assert row.source == '["mills", "mill"]'

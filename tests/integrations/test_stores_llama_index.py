@@ -8,6 +8,7 @@ none is running, and leaves it open.
 import hashlib
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,16 @@ pytest.importorskip("llama_index.core")
 from conftest import tiny_reader
 from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo, TextNode
-from llama_index.core.vector_stores import ExactMatchFilter, MetadataFilters, SimpleVectorStore
-from llama_index.core.vector_stores.types import BasePydanticVectorStore
+from llama_index.core.vector_stores import (
+    ExactMatchFilter,
+    FilterOperator,
+    MetadataFilter,
+    MetadataFilters,
+    SimpleVectorStore,
+)
+from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery
 from llama_index_ragcache import RagCacheLLM, RagCacheVectorStore
 
 from ragcache import RagCache
@@ -267,3 +275,143 @@ async def test_what_cannot_be_told_is_kept_and_said(rag: RagCache, monkeypatch: 
     with pytest.warns(UserWarning, match="cannot say which ids"):
         store.delete_nodes(filters=page)
     assert kept(rag) == set(TEXTS)
+
+
+def later() -> BasePydanticVectorStore:
+    """A store whose client is asynchronous, and that cannot be asked in any other way."""
+    made = pytest.importorskip("llama_index.vector_stores.qdrant").QdrantVectorStore
+    from qdrant_client import AsyncQdrantClient
+
+    return made("mills", aclient=AsyncQdrantClient(":memory:"))
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_deleting_by_a_filter_goes_on_behind_the_store_s_limit(
+    rag: RagCache, monkeypatch: pytest.MonkeyPatch, is_async: bool
+) -> None:
+    plain = later() if is_async else qdrant()
+    store = wrapped(plain, rag)
+    await store.async_add(nodes()) if is_async else store.add(nodes())
+    for name in ("get_nodes", "aget_nodes"):  # as if it held a few more than it names at most
+        monkeypatch.setattr(type(plain), name, partialmethod(getattr(type(plain), name), limit=2))
+    mills = MetadataFilters(filters=[MetadataFilter(key="page", value=-1, operator=FilterOperator.GT)])
+    await store.adelete_nodes(filters=mills) if is_async else store.delete_nodes(filters=mills)
+    left = await plain.aget_nodes() if is_async else plain.get_nodes()
+    assert (left, kept(rag), store.kv.names()) == ([], set(), [])
+
+
+async def test_a_store_that_names_what_is_gone_is_told_the_filter_itself(
+    rag: RagCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = wrapped(SimpleVectorStore(), rag)
+    store.add(nodes())
+    first = nodes()[:1]
+    monkeypatch.setattr(SimpleVectorStore, "get_nodes", lambda *_: first)  # whatever was deleted
+    pages = MetadataFilters(filters=[MetadataFilter(key="page", value=2, operator=FilterOperator.LT)])
+    store.delete_nodes(filters=pages)
+    assert ([*store.store.data.embedding_dict], kept(rag)) == ([nodes()[2].node_id], {TEXTS[2]})
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("name", WITH_TEXT)
+async def test_what_a_refused_add_would_replace_is_still_there(name: str, rag: RagCache, is_async: bool) -> None:
+    plain = later() if is_async and name == "qdrant" else STORES[name]()
+    store = wrapped(plain, rag)
+
+    async def add(some: Sequence[BaseNode]) -> None:
+        await store.async_add(some) if is_async else store.add(some)
+
+    async def texts() -> set[str]:
+        found = await store.aget_nodes([one.node_id for one in nodes()]) if is_async else store.get_nodes(None)
+        return {one.get_content() for one in found}
+
+    await add(nodes())
+    [changed, *rest] = nodes()
+    changed.text, changed.embedding = "The Otter mill burnt down.", [0.5] * 3
+    with pytest.raises(Exception, match=r"dimension|shape|broadcast"):
+        await add([changed])
+    assert (await texts(), kept(rag)) == (set(TEXTS), set(TEXTS[1:]))
+    changed.embedding = [0.5] * 8
+    for _ in range(2):
+        await add([changed, rest[0]])
+        assert await texts() == kept(rag) == {changed.text, *TEXTS[1:]}
+
+
+class Appending(SimpleVectorStore):
+    """Keeps both texts of an id that comes twice."""
+
+    _rows: list[BaseNode] = PrivateAttr(default_factory=list)
+
+    def add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
+        self._rows += nodes
+        return [one.node_id for one in nodes]
+
+    def get_nodes(self, node_ids: Any = None, filters: Any = None) -> list[BaseNode]:
+        return [one for one in self._rows if one.node_id in node_ids]
+
+    def delete_nodes(self, node_ids: Any = None, filters: Any = None, **kwargs: Any) -> None:
+        self._rows = [one for one in self._rows if one.node_id not in node_ids]
+
+
+class Silent(Appending):
+    """The same, which does not say what it has."""
+
+    def get_nodes(self, node_ids: Any = None, filters: Any = None) -> list[BaseNode]:
+        raise NotImplementedError
+
+
+class AppendingLater(Appending):
+    """The same, asynchronous only."""
+
+    async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
+        return Appending.add(self, nodes)
+
+    async def aget_nodes(self, node_ids: Any = None, filters: Any = None) -> list[BaseNode]:
+        return Appending.get_nodes(self, node_ids)
+
+    async def adelete_nodes(self, node_ids: Any = None, filters: Any = None, **kwargs: Any) -> None:
+        Appending.delete_nodes(self, node_ids)
+
+    def add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
+        raise AttributeError("'NoneType' object has no attribute 'upsert'")
+
+    def get_nodes(self, node_ids: Any = None, filters: Any = None) -> list[BaseNode]:
+        raise AttributeError("'NoneType' object has no attribute 'scroll'")
+
+    def delete_nodes(self, node_ids: Any = None, filters: Any = None, **kwargs: Any) -> None:
+        raise AttributeError("'NoneType' object has no attribute 'delete'")
+
+
+@pytest.mark.parametrize("kind", [Appending, Silent, AppendingLater])
+async def test_a_store_that_keeps_both_texts_of_an_id_is_left_with_the_new_one(
+    rag: RagCache, kind: type[Appending]
+) -> None:
+    store = wrapped(kind(), rag)
+    changed = nodes()[0]
+    changed.text = "The Otter mill burnt down."
+    for some in (nodes(), [changed]):
+        await store.async_add(some) if kind is AppendingLater else store.add(some)
+    assert sorted(one.get_content() for one in store.store._rows) == sorted(kept(rag))
+    assert kept(rag) == {changed.text, *TEXTS[1:]}
+
+
+async def test_bookkeeping_that_fails_fails_no_query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    RagCache.open(tmp_path / "index", model=READER).close()
+    monkeypatch.setattr("ragcache.store.database.is_writable", lambda path: False)
+    plain = chroma()
+    plain.add(nodes())
+    asked = VectorStoreQuery(query_embedding=[0.5] * 8, similarity_top_k=3)
+    with RagCache.open(tmp_path / "index", model=READER) as rag:
+        store = wrapped(plain, rag)
+        for found in (store.query(asked), await store.aquery(asked)):
+            assert len(found.nodes or ()) == 3
+
+
+async def test_a_document_whose_name_is_no_valid_unicode_comes_and_goes(rag: RagCache) -> None:
+    store = wrapped(SimpleVectorStore(), rag)
+    strange = nodes()[:1]
+    strange[0].relationships = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id="\udcff.txt")}
+    store.add([*strange, nodes()[1]])
+    assert kept(rag) == set(TEXTS[:2])
+    store.delete("\udcff.txt")
+    assert kept(rag) == {TEXTS[1]}
