@@ -39,7 +39,7 @@ class Following:
         try:
             answered = self._answered(names)
         except Exception as error:
-            return _unsaid(names, error)
+            return Synced.unanswered(len(names), error)
         return self.kv.reconcile(names, answered)
 
     async def async_sync(self) -> Synced:
@@ -48,7 +48,7 @@ class Following:
         try:
             answered = await self._answered_later(names)
         except Exception as error:
-            return _unsaid(names, error)
+            return Synced.unanswered(len(names), error)
         return await run_in_executor(None, self.kv.reconcile, names, answered)
 
     def removing(self, method: Callable[..., Any]) -> Callable[..., Any]:
@@ -79,19 +79,22 @@ class Following:
 
     def _there(self) -> set[str] | None:
         """Names that the store says it has; None where it cannot say."""
+        names = self.kv.names()
         try:
-            return self.kv.present(self._answered(self.kv.names()))
+            answered = self._answered(names)
         except Exception as error:
             _tell(error)
             return None
+        return self.kv.present(answered)
 
     async def _there_later(self) -> set[str] | None:
+        names = await run_in_executor(None, self.kv.names)
         try:
-            answered = await self._answered_later(await run_in_executor(None, self.kv.names))
-            return await run_in_executor(None, self.kv.present, answered)
+            answered = await self._answered_later(names)
         except Exception as error:
             _tell(error)
             return None
+        return await run_in_executor(None, self.kv.present, answered)
 
     def _answered(self, names: Sequence[str]) -> list[str | None]:
         """Which of some names the store has, as it writes them."""
@@ -111,10 +114,6 @@ class Following:
 
 def _names(documents: Sequence[Document]) -> list[str | None]:
     return [name_of(document) for document in documents]
-
-
-def _unsaid(names: Sequence[str], error: Exception) -> Synced:
-    return Synced(len(names), 0, f"the store cannot say which ids it has ({error}), so nothing was forgotten")
 
 
 def _tell(error: Exception) -> None:

@@ -20,7 +20,7 @@ from llama_index.core.vector_stores.types import (
 from llama_index_ragcache.listing import ids_in, listed
 from ragcache.errors import InvalidArgument
 from ragcache.index.chunks import text_id
-from ragcache.index.collection import Collection, Entry, Synced, batches
+from ragcache.index.collection import Collection, Entry, Synced, batches, uniform_name, valid_unicode
 
 if TYPE_CHECKING:
     from ragcache import Method, RagCache
@@ -199,7 +199,7 @@ class RagCacheVectorStore(BasePydanticVectorStore):
             self._store.delete(ref_doc_id, **delete_kwargs)
             self._kv.follow(before, self._there())
             return
-        self._kv.discard_document(_valid(ref_doc_id))
+        self._kv.discard_document(valid_unicode(ref_doc_id))
         self._store.delete(ref_doc_id, **delete_kwargs)
 
     async def adelete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
@@ -209,7 +209,7 @@ class RagCacheVectorStore(BasePydanticVectorStore):
             await self._asked("adelete", "delete", ref_doc_id, **delete_kwargs)
             await asyncio.to_thread(self._kv.follow, before, await self._there_later())
             return
-        await asyncio.to_thread(self._kv.discard_document, _valid(ref_doc_id))
+        await asyncio.to_thread(self._kv.discard_document, valid_unicode(ref_doc_id))
         await self._asked("adelete", "delete", ref_doc_id, **delete_kwargs)
 
     def delete_nodes(
@@ -283,7 +283,7 @@ class RagCacheVectorStore(BasePydanticVectorStore):
         try:
             answered = await self._answered(names)
         except NotImplementedError as error:
-            return Synced(len(names), 0, f"the store cannot say which ids it has ({error}), so nothing was forgotten")
+            return Synced.unanswered(len(names), error)
         return await asyncio.to_thread(self._kv.reconcile, names, answered)
 
     def _has(self, names: Sequence[str]) -> Sequence[str]:
@@ -363,9 +363,9 @@ def _content(entry: Entry) -> tuple[object, ...]:
 
 
 def _among(nodes: Sequence[BaseNode], names: Sequence[str]) -> list[BaseNode]:
-    """Nodes of some names; some stores write every UUID with dashes, some as given."""
-    bare = {name.replace("-", "").lower() for name in names}
-    return [node for node in nodes if node.node_id.replace("-", "").lower() in bare]
+    """Nodes of some names, whichever way they are written."""
+    wanted = {uniform_name(name) for name in names}
+    return [node for node in nodes if uniform_name(node.node_id) in wanted]
 
 
 def _entries(nodes: Sequence[BaseNode]) -> list[Entry]:
@@ -376,9 +376,4 @@ def _entry(node: BaseNode) -> Entry:
     start = node.start_char_idx if isinstance(node, TextNode) else None
     entry = Entry.of(node.node_id, node.get_content(MetadataMode.NONE), {**node.metadata, "start_char_idx": start})
     # `delete` goes by `ref_doc_id`, whatever the metadata says.
-    return replace(entry, document=_valid(node.ref_doc_id or text_id(entry.words)))
-
-
-def _valid(document: str) -> str:
-    """A document's name as it can be stored, `Entry.of`'s way: a file's name may be no valid Unicode."""
-    return document.encode("utf-8", "backslashreplace").decode()
+    return replace(entry, document=valid_unicode(node.ref_doc_id or text_id(entry.words)))

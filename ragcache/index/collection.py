@@ -76,8 +76,7 @@ class Entry:
         about = {key: value for key, value in said.items() if value not in ("", "None")}
         document = next((about[key] for key in _DOCUMENTS if key in about), text_id(text.strip()))
         title = next((about[key] for key in _TITLES if key in about), document)
-        # A file's name may be no valid Unicode; what cannot be stored is written out, so that two names stay two.
-        document, title = (one.encode("utf-8", "backslashreplace").decode() for one in (document, title))
+        document, title = valid_unicode(document), valid_unicode(title)
         place = tuple(int(about[key]) if _NUMBER.fullmatch(about.get(key, "")) else 0 for key in _PLACES)
         return cls(name, text, document, place, title, parse_access((metadata or {}).get("access")))
 
@@ -103,6 +102,12 @@ class Synced:
     asked: int
     removed: int
     note: str = ""
+
+    @classmethod
+    def unanswered(cls, asked: int, error: Exception) -> Self:
+        """What asking came to where the store could not say: nothing was forgotten."""
+        reason = f" ({error})" if str(error) else ""
+        return cls(asked, 0, f"the store cannot say which ids it has{reason}, so nothing was forgotten")
 
 
 class Collection:
@@ -159,10 +164,10 @@ class Collection:
         """
         if not self._index.writable:
             return
-        found = {_uniform(entry.name): entry for entry in entries if entry.words}
+        found = {uniform_name(entry.name): entry for entry in entries if entry.words}
 
         def unknown() -> list[Entry]:
-            known = {_uniform(row.name) for row in self._find([entry.name for entry in found.values()])}
+            known = {uniform_name(row.name) for row in self._find([entry.name for entry in found.values()])}
             return [_apart(entry) for name, entry in found.items() if name not in known][:most]
 
         try:
@@ -192,8 +197,8 @@ class Collection:
         encoded = self.add(entries)  # before anything is forgotten: a text that has another name now keeps its KV
         lost, note = self._lost(before, entries) if whole else ([], "")
         self.discard(lost)
-        known, stats = {_uniform(row.name) for row in before}, self._index.catalog.stats()
-        old = sum(_uniform(name) in known for name in {entry.name for entry in entries})
+        known, stats = {uniform_name(row.name) for row in before}, self._index.catalog.stats()
+        old = sum(uniform_name(name) in known for name in {entry.name for entry in entries})
         return IngestReport(
             added=len({entry.name for entry in entries}) - old, changed=len(changed), removed=len(lost),
             unchanged=old - len(changed), chunks=stats["chunks"], encoded=encoded, bytes=stats["bytes"],
@@ -204,10 +209,10 @@ class Collection:
     def changed(self, entries: Sequence[Entry]) -> list[str]:
         """Names among these that stand for another text so far, or for one that others may read."""
         said = {
-            _uniform(entry.name): (self._row(entry).chunk if entry.words else "", entry.access) for entry in entries
+            uniform_name(entry.name): (self._row(entry).chunk if entry.words else "", entry.access) for entry in entries
         }
         rows = self._find([entry.name for entry in entries])
-        return [row.name for row in rows if (row.chunk, row.access) != said[_uniform(row.name)]]
+        return [row.name for row in rows if (row.chunk, row.access) != said[uniform_name(row.name)]]
 
     def discard(self, names: Sequence[str]) -> None:
         """Remove entries, and the KV of what no other entry is; unknown names are passed over.
@@ -239,15 +244,18 @@ class Collection:
         names = self.names()
         try:
             return self.reconcile(names, [name for batch in batches(names) for name in held(batch)])
-        except NotImplementedError:
-            return Synced(len(names), 0, "the store cannot say which ids it has, so nothing was forgotten")
+        except NotImplementedError as error:
+            return Synced.unanswered(len(names), error)
 
     def reconcile(self, asked: Sequence[str], answered: Sequence[str | None]) -> Synced:
         """Forget names that a store was asked about and lacks, if it is sure that its answer is about these names.
 
         It is where it has some of them, and names nothing else.
         """
-        known, there = {_uniform(name) for name in asked}, {_uniform(name) for name in answered if name is not None}
+        known, there = (
+            {uniform_name(name) for name in asked},
+            {uniform_name(name) for name in answered if name is not None},
+        )
         note = ""
         if asked and not answered:
             note = (
@@ -256,7 +264,7 @@ class Collection:
             )
         elif None in answered or not there <= known:
             note = "the store answers with other ids than it was asked about, so nothing was forgotten"
-        lost = [] if note else [name for name in asked if _uniform(name) not in there]
+        lost = [] if note else [name for name in asked if uniform_name(name) not in there]
         self.discard(lost)
         return Synced(len(asked), len(lost), note)
 
@@ -275,13 +283,13 @@ class Collection:
 
     def present(self, answered: Iterable[str | None]) -> set[str]:
         """Names of entries that stand among a store's own, whichever way it writes them."""
-        there = {_uniform(name) for name in answered if name is not None}
-        return {name for name in self.names() if _uniform(name) in there}
+        there = {uniform_name(name) for name in answered if name is not None}
+        return {name for name in self.names() if uniform_name(name) in there}
 
     def unknown(self, names: Sequence[str]) -> list[str]:
         """Those of some names that no entry has."""
-        known = {_uniform(row.name) for row in self._find(names)}
-        return [name for name in names if _uniform(name) not in known]
+        known = {uniform_name(row.name) for row in self._find(names)}
+        return [name for name in names if uniform_name(name) not in known]
 
     def names(self) -> list[str]:
         """All entries' names, as they came."""
@@ -306,9 +314,9 @@ class Collection:
     def _lost(self, rows: Sequence[EntryRow], entries: Sequence[Entry]) -> tuple[list[str], str]:
         """Names of rows that are not in a listing of all entries, or why nobody can tell."""
         said = [entry for entry in entries if entry.words]
-        there, chunks = {_uniform(entry.name) for entry in entries}, {self._row(entry).chunk for entry in said}
+        there, chunks = {uniform_name(entry.name) for entry in entries}, {self._row(entry).chunk for entry in said}
         uncached = {text_id(entry.words) for entry in said}
-        missing = [row for row in rows if _uniform(row.name) not in there]
+        missing = [row for row in rows if uniform_name(row.name) not in there]
         # Those whose text has another name.
         renamed = [row.name for row in missing if row.chunk in chunks or row.name in uncached]
         if len(missing) < len(rows) or len(renamed) == len(missing):
@@ -376,12 +384,17 @@ def batches(names: Sequence[str]) -> Iterator[list[str]]:
     return (list(names[first : first + _ASKED]) for first in range(0, len(names), _ASKED))
 
 
+def valid_unicode(name: str) -> str:
+    """A name as it can be stored: what of it is no valid Unicode is written out, so that two names stay two."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
 def _apart(entry: Entry) -> Entry:
     """The same as a part of its document that is on its own."""
     return replace(entry, document=f"{entry.document}{PART}{entry.name}", place=())
 
 
-def _uniform(name: str) -> str:
+def uniform_name(name: str) -> str:
     """A name in the one form in which names are compared: some stores write every UUID with dashes, some as given."""
     return _ways(name)[-1]
 

@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import byte_tokenizer, tiny_model, tiny_reader
-from staged import QUESTION, make
+from staged import QUESTION, TEXTS, make
 
 from ragcache.encode import Alone, Fused, Prefixed
 from ragcache.engine.engine import Engine
 from ragcache.errors import IndexMismatch, InvalidArgument
 from ragcache.index.index import Index
+from ragcache.methods import METHODS
 from ragcache.model.reader import Reader
-from ragcache.store import BFloat16, Codec, Int8, Int8Int4, LocalStore
+from ragcache.store import BFloat16, Codec, Int8, Int8Int4, LocalStore, Raw
 
 
 def states(engine: Engine, ids: list[str], method: str = "naive") -> list[str]:
@@ -146,6 +147,7 @@ def test_an_ingestion_killed_in_a_process_is_finished_by_the_next(tmp_path: Path
         from conftest import tiny_reader
         from ragcache.encode import Alone
         from ragcache.index.index import Index
+from ragcache.methods import METHODS
         ragcache.index.index.capacity = lambda device: 1
         index = Index({str(tmp_path / "index")!r}, tiny_reader())
         for n in range(6):
@@ -181,6 +183,23 @@ def test_smaller_storage_stays_close(tmp_path: Path, reader: Reader, codec: Code
     assert small < large
     assert 0 < held < 0.8 * decoded, "memory keeps them as small as the disk does"
     assert 0 < (found.logits - exact).norm() < most * exact.norm()
+
+
+@pytest.mark.parametrize("codec", [Raw(), Int8(), Int8Int4()], ids=lambda codec: codec.name)
+def test_recomputing_all_is_full_prefill_but_for_what_a_codec_loses(
+    tmp_path: Path, reader: Reader, codec: Codec
+) -> None:
+    with Index(tmp_path / "index", reader, codec=codec) as index:
+        index.put("doc", "x", [(TEXTS[0], 0, 1)], {})
+        method = METHODS["in-document"]
+        assert method.encode is not None
+        list(index.encode(method.encode))
+        engine, chunks = Engine(reader, index), index.chunks([row.id for row in index.catalog.all_chunks()])
+        full = engine.prefill(QUESTION, chunks, method="full").logits
+        found = engine.prefill(QUESTION, chunks, method=method, recompute=1.0)
+        assert [chunk.cache for chunk in found.report.chunks] == ["exact"]
+        off = (found.logits - full).norm() / full.norm()
+        assert off < 1e-5 if codec.name == "raw" else 1e-4 < off < 0.2
 
 
 def test_no_kv_is_read_by_another_codec(tmp_path: Path, reader: Reader) -> None:
