@@ -147,7 +147,6 @@ def test_an_ingestion_killed_in_a_process_is_finished_by_the_next(tmp_path: Path
         from conftest import tiny_reader
         from ragcache.encode import Alone
         from ragcache.index.index import Index
-from ragcache.methods import METHODS
         ragcache.index.index.capacity = lambda device: 1
         index = Index({str(tmp_path / "index")!r}, tiny_reader())
         for n in range(6):
