@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 EXTRAS := offline,langchain,llama-index,serve,encryption,smollm2,finetune,bench,docs,dev
 
-.PHONY: setup demo test check gpu-check vllm-check ray-check quantised-check page-check reader bench pictures docs site
+.PHONY: setup demo test test-slow check gpu-check vllm-check ray-check quantised-check page-check reader bench pictures docs site
 .DEFAULT_GOAL := setup
 
 setup: $(READY)
@@ -21,8 +21,14 @@ demo: $(READY)
 	HF_HUB_OFFLINE=1 $(BIN)/ragcache demo
 
 # Two processes; a file's tests stay together, since they share what they have loaded. tests/conftest.py orders the files.
+# The slow ones run whole applications, servers, benchmarks and training.
+PYTEST := HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --benchmark-disable
+
 test: $(READY)
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --benchmark-disable
+	$(PYTEST) -m "not slow"
+
+test-slow: $(READY)
+	$(PYTEST) -m slow
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -13,6 +13,8 @@ from conftest import byte_tokenizer, tiny_model
 
 from ragcache.rag import RagCache
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "adding-a-method.md").read_text()
 RAGCACHE = [sys.executable, "-c", "from ragcache_cli.main import app; app()"]

@@ -9,6 +9,8 @@ from conftest import byte_tokenizer, tiny_model
 
 from ragcache.bundled import corpus_path
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 

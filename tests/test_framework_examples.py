@@ -20,6 +20,8 @@ from ragcache.bundled import questions
 from ragcache.engine.engine import Engine
 from ragcache.engine.stream import Stream
 
+pytestmark = pytest.mark.slow
+
 RunScript = Callable[[str], list[str]]
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"

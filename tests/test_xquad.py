@@ -12,7 +12,10 @@ from conftest import byte_tokenizer, tiny_model
 DATA = Path(os.environ.get("RAGCACHE_DATA", Path(__file__).parents[2] / "shared" / "data")) / "xquad" / "xquad.en.json"
 FIELDS = "answer question model method recompute chunks tokens charged charged_flops ms compare".split()
 
-pytestmark = pytest.mark.skipif(not DATA.exists(), reason="XQuAD is not on this machine; set RAGCACHE_DATA")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not DATA.exists(), reason="XQuAD is not on this machine; set RAGCACHE_DATA"),
+]
 
 
 def ragcache(*arguments: str, cwd: Path) -> str:

@@ -12,6 +12,8 @@ from ragcache.errors import UntunedReader
 from ragcache.methods import METHODS
 from ragcache.model.loading import load_reader
 
+pytestmark = pytest.mark.slow
+
 ADAPTERS = sorted((Path(__file__).parents[2] / "bench" / "adapters").iterdir())
 MOST_BYTES = 2 << 20
 

@@ -10,6 +10,8 @@ from typer.testing import CliRunner, Result
 
 from ragcache.rag import RagCache
 
+pytestmark = pytest.mark.slow
+
 SECTIONS = ["bench", "quality", "--tasks", "sections", "--n", "1", "--methods", "cacheblend", "--budgets", "0.3"]
 
 

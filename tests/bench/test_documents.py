@@ -8,6 +8,8 @@ import pytest
 from ragcache_bench.tasks import DOCUMENTS, KNOWN, TASKS
 from ragcache_bench.tasks.example import add_titles
 
+pytestmark = pytest.mark.slow
+
 PLAIN = [name for name, task in DOCUMENTS.items() if name == task.name]
 
 

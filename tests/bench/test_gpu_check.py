@@ -15,6 +15,8 @@ from ragcache.methods import METHODS
 from ragcache.model.reader import Reader
 from ragcache.store import CODECS
 
+pytestmark = pytest.mark.slow
+
 
 def parts_of(file: Path) -> dict[str, Any]:
     return dict(json.loads(file.read_text())["parts"])

@@ -32,6 +32,8 @@ from ragcache.model.reader import Reader
 from ragcache.prompt import Prompt
 from ragcache.rag import RagCache
 
+pytestmark = pytest.mark.slow
+
 SHORT = Sampling(max_new_tokens=3)
 
 

@@ -13,6 +13,8 @@ from studied import load_study
 from ragcache.model.loading import load_reader
 from ragcache.model.reader import Reader
 
+pytestmark = pytest.mark.slow
+
 LOAD, LEARNT, VERIFIED = (load_study(name) for name in ("serving_load", "learnt_texts", "verified_share"))
 
 

@@ -20,6 +20,8 @@ from ragcache.methods import METHODS
 from ragcache.model.reader import Reader
 from ragcache.rag import RagCache
 
+pytestmark = pytest.mark.slow
+
 PAGES = {
     "a.md": "# Tide\n\nThe Tide project is led by Mara Voss.\n\nIt is based in Kelmar and ends in May.",
     "b.txt": "The mill grinds rye on Mondays. On Tuesdays it grinds oats. Nobody works there for the rest of the week.",

@@ -47,6 +47,7 @@ def untimed(records: Sequence[Record]) -> list[dict[str, object]]:
     return [{**vars(record), "ttft_ms": None, "kl": round(record.kl or 0, 4)} for record in records]
 
 
+@pytest.mark.slow
 def test_two_processes_answer_as_one_does_and_leave_nothing_behind(
     load: "partial[Reader]", tmp_path: Path, temporary: Path
 ) -> None:

@@ -74,6 +74,7 @@ def test_a_bug_shows(run, index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         run("ask", "Who?", "--index", index)
 
 
+@pytest.mark.slow
 def test_an_interrupt_is_one_line_that_promises_a_resumption_and_exit_code_130(
     tmp_path: Path, documents: Path, checkpoint: Path
 ) -> None:

@@ -14,6 +14,8 @@ from ragcache.engine.certificate import Certificate, certify, generate_questions
 from ragcache.engine.verify import wilson_interval
 from ragcache.errors import InvalidArgument
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("amber-raven", "cold-raven", "delquil", "dunlo")
 QUESTIONS = [f"What is the budget of {name.replace('-', ' ').title()}?" for name in NAMES]
 

@@ -11,6 +11,8 @@ from typer.testing import Result
 
 from ragcache import bundled
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[..., Result]
 
 

@@ -16,6 +16,8 @@ from ragcache.engine.engine import Engine
 from ragcache.methods import DEFAULT_METHOD, METHODS
 from ragcache.model.reader import Reader
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[..., Result]
 DEFAULT, NOISE, RAW, FUSED, MENDED = range(5)
 

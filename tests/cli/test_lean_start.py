@@ -4,6 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 LEFT_OUT = ("torch._dynamo", "torch.distributed.tensor", "sympy", "scipy.optimize", "sentence_transformers", "triton")
 LEAN = f"""
 import sys

@@ -23,6 +23,8 @@ from ragcache.model.reader import Reader
 from ragcache.model.tuning import LINKS, Tuning, write_tuning
 from ragcache.rag import RagCache
 
+pytestmark = pytest.mark.slow
+
 TAKING = [name for name, row in METHODS.items() if row.finetuned]
 SHORT = Sampling(max_new_tokens=4)
 

@@ -160,6 +160,7 @@ def allow_reading(index: Path) -> None:
         path.chmod(0o555 if path.is_dir() else 0o444)
 
 
+@pytest.mark.slow
 @_NEEDS_SETPRIV
 def test_an_account_that_may_only_read_asks(public: Path) -> None:
     index = public / "index"
@@ -177,6 +178,7 @@ def test_an_account_that_may_only_read_asks(public: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in index.rglob("*")} == before
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes an account that may write to what others may only read")
 @_NEEDS_SETPRIV
 def test_a_reader_sees_what_the_writing_account_ingests_meanwhile(public: Path) -> None:

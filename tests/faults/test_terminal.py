@@ -52,6 +52,7 @@ def assert_calm(done: "subprocess.CompletedProcess[str]") -> None:
         assert make_printable(said, lines=True) == said
 
 
+@pytest.mark.slow
 def test_names_and_texts_are_shown_calmly_by_every_command(index: Path) -> None:
     asked = run(index, "ask", "When was the bridge built?", "--index", "index", "--explain", "--top-k", "1")
     assert asked.returncode == 0, asked.stderr

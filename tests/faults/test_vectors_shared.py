@@ -249,6 +249,7 @@ def test_compacting_leaves_nothing_of_removed_vectors(vectors: Vectors) -> None:
     assert vectors.query(unit(40)[30], 1)[0][0] == "c0030"
 
 
+@pytest.mark.slow
 def test_what_another_process_adds_while_vectors_are_compacted_is_kept(vectors: Vectors) -> None:
     script = f"""
     import sys

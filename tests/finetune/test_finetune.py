@@ -28,7 +28,10 @@ from ragcache_finetune.trainer import Course
 from transformers import TrainingArguments
 from typer.testing import CliRunner
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # what peft, accelerate and transformers say of each other
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore"),  # what peft, accelerate and transformers say of each other
+]
 KILLED: dict[str, dict[str, Any]] = {"kvlink": {"recipe": "kvlink"}, "full": {"full_weights": True, "rate": 1e-4}}
 NAMES = ("Oslo", "Bern", "Rome", "Lima", "Kyiv", "Cork")
 

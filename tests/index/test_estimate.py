@@ -131,6 +131,7 @@ def documents(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["auto", "naive", "link0", "fusionrag"])
 def test_the_estimate_is_the_time_that_passes(method: str, rag: RagCache, documents: Path, clock: list[float]) -> None:
     plan = rag.plan(documents, methods=[method], chunk_tokens=60)

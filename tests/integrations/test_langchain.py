@@ -93,6 +93,7 @@ def chain(model: Runnable[Any, Any], store: VectorStore, k: int = 6) -> Runnable
 # -- answers
 
 
+@pytest.mark.slow
 def test_documents_are_answered_as_the_command_line_answers(
     rag: RagCache, store: RagCacheVectorStore, model: ChatRagCache
 ) -> None:

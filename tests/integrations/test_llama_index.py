@@ -151,6 +151,7 @@ async def test_every_response_mode_finds_what_it_left_verbatim(
     assert all(len(hits(stream)) == chunks and "miss" not in hits(stream) for stream in streams)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize("streaming", [False, True])
 async def test_nodes_are_answered_as_the_command_line_answers(

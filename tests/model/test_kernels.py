@@ -20,6 +20,7 @@ from ragcache.model.plan import ForwardPlan, Slots, visible
 HERE = Path(__file__).parent
 
 
+@pytest.mark.slow
 def test_through_the_interpreter() -> None:
     pytest.importorskip("triton")
     done = subprocess.run(

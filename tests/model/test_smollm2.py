@@ -17,6 +17,8 @@ from ragcache.model import notice, smollm2
 from ragcache.model.checkpoint import BUNDLED, MODEL_VARIABLE, default_model
 from ragcache.model.loading import SMOLLM2, SMOLLM2_TUNED, load_reader
 
+pytestmark = pytest.mark.slow
+
 NOTES = (
     "The director of the Tarnholm Library is Ingrid Solberg, who took over from Per Dahl in 2019.",
     "The Wexcombe orchard was planted in 1931 by Harold Finch. It has 240 apple trees.",

@@ -9,6 +9,8 @@ from reader_training.batches import Encoder, Questions, collate, make_row, repea
 from reader_training.curriculum import FIRST_MIXED, LEVELS
 from reader_training.tokens import build_tokenizer
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def encode():

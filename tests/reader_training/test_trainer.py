@@ -10,6 +10,8 @@ from reader_training.tokens import build_tokenizer
 from reader_training.trainer import Settings, Trainer
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+pytestmark = pytest.mark.slow
+
 _TINY = Settings(minutes=0.01, tokens=512, vocabulary=600, layers=4, dtype="float32")
 _BUILT = cache(build_tokenizer)
 

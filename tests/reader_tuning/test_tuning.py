@@ -21,6 +21,8 @@ from ragcache import bundled
 from ragcache.errors import InvalidArgument
 from ragcache.model.adapter import merge_adapter
 
+pytestmark = pytest.mark.slow
+
 _TINY = Settings(steps=4, contexts=2, warm_up=1, every=2)
 
 

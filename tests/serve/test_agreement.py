@@ -23,6 +23,8 @@ from ragcache.engine.verify import Given, Verification, divergence, verify_by_fu
 from ragcache.errors import InvalidArgument
 from ragcache.model.decode import Sampling
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("Amber Raven", "Cold Raven", "Delquil", "Dunlo")
 QUESTIONS = [f"What is the budget of {name}?" for name in NAMES]
 

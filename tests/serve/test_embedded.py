@@ -17,6 +17,8 @@ from serve.served import MODEL, serve
 from ragcache import RagCache
 from ragcache.bundled import corpus_path
 
+pytestmark = pytest.mark.slow
+
 PAGES = [path.read_text().strip() for path in sorted((corpus_path() / "projects").glob("*.md"))[:3]]
 ROOM = 64 << 20
 

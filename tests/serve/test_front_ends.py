@@ -13,6 +13,8 @@ from serve.served import MODEL, ask
 
 from ragcache import Chunk
 
+pytestmark = pytest.mark.slow
+
 QUESTION = "Who leads the project Amber Raven?"
 Messages = list[dict[str, str]]
 

@@ -18,6 +18,8 @@ from serve.test_front_ends import anything_llm, langchain_default, light_rag, nu
 from ragcache import RagCache
 from ragcache.bundled import corpus_path
 
+pytestmark = pytest.mark.slow
+
 TEXTS = [path.read_text().strip()[:450] for path in sorted((corpus_path() / "projects").glob("*.md"))[:6]]
 ROOM = 64 << 20
 REUSE = {"ragcache": {"method": "auto"}}  # named, so that little is reused too

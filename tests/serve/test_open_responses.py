@@ -11,6 +11,8 @@ from serve.served import MODEL, ask, serve
 
 from ragcache import Chunk, RagCache
 
+pytestmark = pytest.mark.slow
+
 openresponses_types = pytest.importorskip("openresponses_types")
 
 HELLO = [{"type": "message", "role": "user", "content": "Say hello in exactly 3 words."}]

@@ -14,6 +14,8 @@ from typer.testing import CliRunner
 
 from ragcache import RagCache
 
+pytestmark = pytest.mark.slow
+
 SERVE = [sys.executable, "-W", "ignore", "-c", "from ragcache_cli.main import app; app()", "serve", "--port", "0"]
 
 

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from studied import load_study
 
+pytestmark = pytest.mark.slow
+
 STUDY = load_study("tenant_probes")
 
 
