@@ -53,11 +53,15 @@ class Way:
 
 @dataclass(frozen=True)
 class Written:
-    """A whole answer: its tokens, the share of them that is quoted, the forwards that gave them, the seconds of all."""
+    """A whole answer: its tokens, the share of them that is quoted, the forwards that gave them, and seconds.
+
+    Of the first token, and of all.
+    """
 
     token_ids: tuple[int, ...]
     quoted: float
     forwards: int
+    first: float
     seconds: float
 
 
@@ -140,8 +144,8 @@ def _take_turns(
 
 def _write(reader: Reader, way: Way, start: Start, prompt: Sequence[int], sampling: Sampling) -> Written:
     drafts = sampling.prompt_lookup_num_tokens * way.looked_up
-    forwards: list[None] = []
-    counting = reader.model.get_output_embeddings().register_forward_hook(lambda *_: forwards.append(None))
+    forwards: list[float] = []
+    counting = reader.model.get_output_embeddings().register_forward_hook(lambda *_: forwards.append(perf_counter()))
     began = perf_counter()
     if way.method:
         said = start(way.method, replace(sampling, prompt_lookup_num_tokens=drafts)).answer.token_ids
@@ -149,7 +153,7 @@ def _write(reader: Reader, way: Way, start: Start, prompt: Sequence[int], sampli
         said = _stock(reader, prompt, sampling.max_new_tokens, way.looked_up)
     taken = perf_counter() - began
     counting.remove()
-    return Written(said, quoted_share(said, prompt), len(forwards), taken)
+    return Written(said, quoted_share(said, prompt), len(forwards), forwards[0] - began, taken)
 
 
 def _stock(reader: Reader, token_ids: Sequence[int], most: int, looked_up: bool) -> tuple[int, ...]:
@@ -185,6 +189,7 @@ def _row(way: Way, taken: Mapping[Way, Sequence[Written]]) -> dict[str, Any]:
         "quoted": fmean(one.quoted for one in mine),
         "tokens_per_forward": sum(len(one.token_ids) for one in mine) / sum(one.forwards for one in mine),
         "same_tokens_as_without": sum(a.token_ids == b.token_ids for a, b in zip(plain, mine, strict=True)),
+        "first_token_seconds": median(one.first for one in mine),
         "seconds": median(one.seconds for one in mine),
         "than_generate": _times_sooner(taken[Way()], mine),
         "than_generate_with_lookup": _times_sooner(taken[Way(looked_up=True)], mine),

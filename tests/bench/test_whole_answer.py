@@ -26,10 +26,10 @@ def test_eight_tokens_in_a_row_are_a_quotation_and_seven_are_not(study: dict[str
 def test_a_way_is_compared_with_generate_and_with_itself_without_lookup(study: dict[str, Any]) -> None:
     way, written = study["Way"], study["Written"]
     taken = {
-        way(): [written((1, 2), 0.0, 2, 8.0), written((3,), 0.0, 1, 6.0)],
-        way(looked_up=True): [written((1, 2), 0.0, 1, 4.0), written((3,), 0.0, 1, 6.0)],
-        way("naive"): [written((1, 2), 0.0, 2, 2.0), written((3,), 0.0, 1, 2.0)],
-        way("naive", looked_up=True): [written((1, 2), 0.0, 1, 1.0), written((4,), 1.0, 1, 2.0)],
+        way(): [written((1, 2), 0.0, 2, 0.5, 8.0), written((3,), 0.0, 1, 0.5, 6.0)],
+        way(looked_up=True): [written((1, 2), 0.0, 1, 0.5, 4.0), written((3,), 0.0, 1, 0.5, 6.0)],
+        way("naive"): [written((1, 2), 0.0, 2, 0.5, 2.0), written((3,), 0.0, 1, 0.5, 2.0)],
+        way("naive", looked_up=True): [written((1, 2), 0.0, 1, 0.5, 1.0), written((4,), 1.0, 1, 0.5, 2.0)],
     }
     row = study["_row"](way("naive", looked_up=True), taken)
     assert (row["by"], row["prompt_lookup"], row["quoted"]) == ("naive", True, 0.5)
@@ -37,4 +37,4 @@ def test_a_way_is_compared_with_generate_and_with_itself_without_lookup(study: d
     assert row["than_generate_with_lookup"] == [3.5, 3.0, 4.0]
     assert row["than_without"] == [1.5, 1.0, 2.0]
     assert row["same_tokens_as_without"] == 1
-    assert row["tokens_per_forward"] == 1.5
+    assert (row["tokens_per_forward"], row["first_token_seconds"], row["seconds"]) == (1.5, 0.5, 1.5)
