@@ -3,9 +3,10 @@
     python bench/studies/cold_start.py --out docs/benchmarks/cold-start.json
 
 The built-in model answers one question over a few pages of the demo corpus. Each time a new process does, from its
-start to its end: as the command is, and as it was before, with everything imported that transformers imports by itself,
-and the question embedded by sentence-transformers. In turning order, behind a warm-up of each, so that files lie in the page cache. The processor's seconds (user
-and system) stand beside wall clock, which a busy machine stretches.
+start to its end: as the command is, and as it was before, with everything imported that transformers imports by
+itself, and the question embedded by sentence-transformers. In turning order, behind a warm-up of each, so that files
+lie in the page cache. The processor's seconds (user and system) stand beside wall clock, which a busy machine
+stretches.
 """
 
 import os
