@@ -14,7 +14,8 @@ import json
 import random
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -56,6 +57,21 @@ def fill_index(index: Index, count: int) -> list[Chunk]:
     ids = [id for id, _ in index.catalog.places()]
     random.Random(0).shuffle(ids)
     return list(index.chunks(ids))
+
+
+@contextmanager
+def served_shape(shape: str, count: int) -> Iterator[tuple[Any, Engine, list[Chunk]]]:
+    """VLLM and our engine, in one thread, over one index of so many chunks, none of whose KV is kept in memory."""
+    torch.set_num_threads(1)
+    room = (count + 1) * CHUNK
+    with tempfile.TemporaryDirectory() as folder:
+        model = write_checkpoint(shape, Path(folder) / "model")
+        with Index(Path(folder) / "index", load_reader(model, dtype="float32")) as index:
+            chunks = fill_index(index, count)
+            llm = start_vllm(
+                model, index.path, memory_bytes=0, max_model_len=room, max_num_batched_tokens=room, block_size=32
+            )
+            yield llm, Engine(index.reader, index), chunks
 
 
 def time_first_token(llm: Any, engine: Engine, chunks: Sequence[Chunk], repeats: int) -> dict[str, Any]:
@@ -111,17 +127,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory() as folder:
-        model = write_checkpoint(options.shape, Path(folder) / "model")
-        with Index(Path(folder) / "index", load_reader(model, dtype="float32")) as index:
-            chunks = fill_index(index, max(CHUNKS))
-            room = (max(CHUNKS) + 1) * CHUNK
-            llm = start_vllm(
-                model, index.path, memory_bytes=0, max_model_len=room, max_num_batched_tokens=room, block_size=32
-            )
-            engine = Engine(index.reader, index)
-            found = [time_first_token(llm, engine, chunks[:count], options.repeats) for count in CHUNKS]
+    with served_shape(options.shape, max(CHUNKS)) as (llm, engine, chunks):
+        found = [time_first_token(llm, engine, chunks[:count], options.repeats) for count in CHUNKS]
     about = {
         "command": f"python bench/studies/vllm_first_token.py --shape {options.shape} --repeats {options.repeats}",
         "model": f"a Llama of {options.shape}'s sizes, random weights", "dtype": "float32",

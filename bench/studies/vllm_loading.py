@@ -9,7 +9,6 @@ hands the kernel K and V made contiguous. Both take turns within requests to vLL
 
 import argparse
 import json
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -19,17 +18,14 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
-from ragcache_bench.speed.shapes import CHUNK, SHAPES, question
-from studied_vllm import generate, start_vllm, version
+from ragcache_bench.speed.shapes import SHAPES, question
+from studied_vllm import generate, version
 from torch import Tensor
-from vllm_first_token import fill_index, write_checkpoint
+from vllm_first_token import served_shape
 from vllm_ragcache import loading
 from vllm_ragcache.loading import KVLoader, LoadedKV
 from vllm_ragcache.served_index import Piece
 
-from ragcache.engine.engine import Engine
-from ragcache.index.index import Index
-from ragcache.model.loading import load_reader
 from ragcache.store import Blob
 
 COUNT = 8
@@ -102,22 +98,14 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory() as folder:
-        model = write_checkpoint(options.shape, Path(folder) / "model")
-        with Index(Path(folder) / "index", load_reader(model, dtype="float32")) as index:
-            chunks = fill_index(index, COUNT)
-            room = (COUNT + 1) * CHUNK
-            llm = start_vllm(
-                model, index.path, memory_bytes=0, max_model_len=room, max_num_batched_tokens=room, block_size=32
-            )
-            token_ids = Engine(index.reader, index).prefill(question(index), chunks, method="naive").prompt.token_ids
+    with served_shape(options.shape, COUNT) as (llm, engine, chunks):
+        token_ids = engine.prefill(question(engine.index), chunks, method="naive").prompt.token_ids
 
-            def ask() -> None:
-                llm.reset_prefix_cache()
-                generate(llm, token_ids, 1, ragcache={"method": "naive"})
+        def ask() -> None:
+            llm.reset_prefix_cache()
+            generate(llm, token_ids, 1, ragcache={"method": "naive"})
 
-            rows = summarise(time_loads(ask, options.repeats))
+        rows = summarise(time_loads(ask, options.repeats))
     about = {
         "command": f"python bench/studies/vllm_loading.py --shape {options.shape} --repeats {options.repeats}",
         "model": f"a Llama of {options.shape}'s sizes, random weights", "dtype": "float32",
