@@ -1,7 +1,7 @@
 """RAGCache's tree of exact prefixes over a trace: what is hit, and how soon, by PGDSF, by LRU, and with no tree.
 
     python bench/studies/prefix_tree.py --out docs/benchmarks/prefix-tree.json
-    python bench/studies/prefix_tree.py --ragpulse RAGPulse/data --out docs/benchmarks/prefix-tree-ragpulse.json
+    python bench/studies/prefix_tree.py --data ragpulse:RAGPulse/data --out docs/benchmarks/prefix-tree-ragpulse.json
 
 A tree's nodes depend on the order of chunks and on sizes, not on what the chunks say. So a trace is walked through with
 rows in the place of KV, by the functions that the engine evicts and finds paths with, for every limit on the bytes. How
@@ -12,7 +12,6 @@ the processor's, which other programs on the machine leave as they are: with one
 are none.
 """
 
-import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -35,12 +34,11 @@ from ragcache_bench.metrics import bootstrap, bootstrap_ratio
 from ragcache_bench.records import Journal
 from ragcache_bench.speed.latency import at_hand
 from ragcache_bench.speed.shapes import PREFIX, QUESTION, question, random_texts
-from ragcache_bench.speed.trace import Trace
+from ragcache_bench.speed.trace import Requests, Trace, read_trace
 from ragcache_cli.terminal import progress
 
 from ragcache import Sampling
 from ragcache.engine.engine import Engine
-from ragcache.errors import InvalidArgument
 from ragcache.index.chunks import Chunk
 from ragcache.index.prefix_tree import choose_leaves, find_longest_path
 from ragcache.layout import LongestPath
@@ -141,7 +139,7 @@ def main(
     chunks: Annotated[int, typer.Option(help="Chunks of a question.")] = 5,
     tokens: Annotated[int, typer.Option(help="Tokens of a chunk.")] = 128,
     pool: Annotated[int, typer.Option(help="Chunks there are.")] = 200,
-    ragpulse: Annotated[Path | None, typer.Option(help="RAGPulse's data folder: its passages, in its order.")] = None,
+    data: Annotated[str | None, typer.Option(help="A recorded trace, ragpulse:FOLDER, in its order.")] = None,
     limits: Annotated[str, typer.Option(help="Of the tree, in KV of all chunks once.")] = "0.1,0.25,0.5,1,2,4",
     shape: Annotated[str, typer.Option(help="Sizes of the model that is timed.")] = "qwen2.5-0.5b",
     dtype: Annotated[str, typer.Option(help="Of its weights.")] = "bfloat16",
@@ -153,7 +151,8 @@ def main(
     """Walk the trace for every limit, and time prompts by the chunks that are hit."""
     use_threads(threads)
     trace = Trace(n, chunks, tokens, pool)
-    prompts, lengths = read_ragpulse(ragpulse, n) if ragpulse else _drawn(trace)
+    asked = read_trace(data, n) if data else trace
+    prompts, lengths = named(asked)
     reader, journal = shaped(shape, dtype, "cpu", threads), Journal(out.with_suffix(".jsonl"))
     where = [reader.fingerprint, str(torch.get_num_threads()), repr(trace)]
     tree = partial(Tree, reader.dims, lengths, reader.bytes_per_token)
@@ -165,14 +164,10 @@ def main(
         parts = [*where, "replay", str(replay)]
         told = (
             []
-            if ragpulse or times is None
+            if data or times is None
             else journal.recall(parts, lambda: _replay(reader, trace, replay, tree, times, shown))
         )
-    given: dict[str, Any] = {
-        "trace": "RAGPulse" if ragpulse else asdict(trace),
-        "questions": len(prompts),
-        "chunks": len(lengths),
-    }
+    given: dict[str, Any] = {"trace": asked.about, "questions": len(prompts), "chunks": len(lengths)}
     about = report.meta(**report.about_reader(reader), **given, times=times, replayed=told)
     write(out, {"meta": about, "rows": rows})
     out.with_suffix(".md").write_text(markdown(rows, about), encoding="utf-8")
@@ -180,30 +175,10 @@ def main(
 
 
 # -- what is asked ---------------------------------------------------------------------------------------------------
-def _drawn(trace: Trace) -> tuple[Prompts, dict[str, int]]:
-    prompts = [[str(chunk) for chunk in row] for row in trace.drawn()]
-    return prompts, {str(chunk): trace.tokens for chunk in range(trace.pool)}
-
-
-def read_ragpulse(folder: Path, n: int) -> tuple[Prompts, dict[str, int]]:
-    """The passages of the first requests that have some, and the tokens of all that are asked for (2511.12979).
-
-    Raises
-    ------
-    InvalidArgument
-        If the folder lacks one of the two files.
-    """
-    try:
-        lines = [(folder / name).read_text("utf-8").splitlines() for name in ("0_trace.jsonl", "2_passages.jsonl")]
-    except OSError as error:
-        raise InvalidArgument(
-            f"{error.filename} is not there; name the folder `data` of RAGPulse's repository"
-        ) from error
-    requests, passages = ([json.loads(line) for line in part if line.strip()] for part in lines)
-    lengths = {str(one["passage_id"]): int(one["token_length"]) for one in passages}
-    asked = [[str(one) for one in dict.fromkeys(request["hash_ids"]["passages_ids"])] for request in requests]
-    prompts = [known for row in asked if (known := [chunk for chunk in row if chunk in lengths])][:n]
-    return prompts, {chunk: lengths[chunk] for row in prompts for chunk in row}
+def named(trace: Requests) -> tuple[Prompts, dict[str, int]]:
+    """The chunk ids of each question, and the tokens of all chunks."""
+    prompts = [[str(chunk) for chunk in row] for row in trace.prompts]
+    return prompts, {str(chunk): tokens for chunk, tokens in enumerate(trace.lengths)}
 
 
 # -- what is hit -----------------------------------------------------------------------------------------------------
@@ -307,9 +282,9 @@ def _replay(
     reader: Reader, trace: Trace, count: int, tree: Callable[..., Tree], times: Mapping[str, Any], shown: Progress
 ) -> list[dict[str, Any]]:
     """The first questions answered through the engine, and what was worked out for them."""
-    prompts, found = trace.drawn()[:count], list[dict[str, Any]]()
-    asked = [[str(chunk) for chunk in prompt] for prompt in prompts]
-    lengths = {str(chunk): trace.tokens for chunk in range(trace.pool)}
+    prompts, found = trace.prompts[:count], list[dict[str, Any]]()
+    everything, lengths = named(trace)
+    asked = everything[:count]
     for reorder in (False, True):
         walked = _walk(tree, asked, lengths, sys.maxsize, "pgdsf", reorder)
         own, taken = _answer(reader, trace, prompts, reorder, shown)

@@ -10,7 +10,6 @@ from unittest.mock import Mock
 import pytest
 import torch
 from ragcache_bench.contenders import Contender, untuned
-from ragcache_bench.records import Journal
 from ragcache_bench.speed import ingestion, machine, throughput
 from ragcache_bench.speed.latency import Latency, measure
 from ragcache_bench.speed.machine import added, instructions
@@ -20,7 +19,6 @@ from ragcache_bench.speed.peers.prefix_cache import LEAST
 from ragcache_bench.speed.runners import Turn, drop_pages, other, own, shuffled
 from ragcache_bench.speed.scaling import scaling
 from ragcache_bench.speed.shapes import CHUNK, filled, question, random_reader, random_texts, whole
-from ragcache_bench.speed.trace import Trace, replay
 
 from ragcache.engine.engine import Engine
 from ragcache.errors import InvalidArgument, MissingExtra
@@ -162,64 +160,6 @@ def test_dropped_pages_are_read_again(tmp_path: Path) -> None:
     assert read_from_disk() - before >= 1 << 19
 
 
-def test_a_trace_is_the_same_for_its_seed_and_prefers_what_is_popular() -> None:
-    trace = Trace(questions=400, chunks=4, pool=50, seed=3)
-    drawn = trace.drawn()
-    assert drawn == trace.drawn() != Trace(questions=400, chunks=4, pool=50, seed=4).drawn()
-    assert all(len(set(row)) == 4 for row in drawn)
-    seen = torch.bincount(torch.tensor(drawn).flatten(), minlength=50)
-    assert seen[:5].sum() > 3 * seen[-5:].sum()
-    places = [row.index(0) for row in drawn if 0 in row]
-    assert 1.2 < sum(places) / len(places) < 1.8  # the most popular one stands anywhere
-
-
-SHORT = Trace(questions=5, chunks=2, tokens=20, pool=6)
-
-
-def test_a_replay_goes_on_where_it_was(reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run() -> list[str]:
-        journal = Journal(tmp_path / "trace.jsonl")
-        found = replay(reader, [NAIVE, SOME], SHORT, journal, peers=[PrefixCache(reader)])
-        assert len(journal.known) == 4 * SHORT.questions
-        return [repr(row) for row in found]
-
-    first = run()
-    lines = (tmp_path / "trace.jsonl").read_text().splitlines(keepends=True)
-    assert run() == first  # nothing is timed again
-    (tmp_path / "trace.jsonl").write_text("".join(lines[:10]))
-    run()
-    assert len((tmp_path / "trace.jsonl").read_text().splitlines()) == len(lines)  # what lacked was timed, no more
-
-
-def test_what_remembers_reads_again_what_was_timed_before(reader: Reader, tmp_path: Path) -> None:
-    asked: list[Turn] = []
-
-    class Remembering:
-        name, remembers = "remembering", True
-
-        def reset(self) -> None: ...
-
-        def ready(self, parts: object) -> None: ...
-
-        def first_token(self, parts: object) -> torch.Tensor:
-            asked.append(parts)  # type: ignore[arg-type]
-            return torch.zeros(1)
-
-        def settle(self) -> None: ...
-
-    for _ in range(2):
-        replay(reader, [], SHORT, Journal(tmp_path / "trace.jsonl"), peers=[Remembering()])  # type: ignore[list-item]
-    assert len(asked) == 2 * (SHORT.questions + 1)  # with the warm-up
-
-
-def test_a_speed_up_over_a_trace_is_a_ratio_of_means(reader: Reader, tmp_path: Path) -> None:
-    full, naive = replay(reader, [NAIVE], SHORT, Journal(tmp_path / "trace.jsonl"))
-    assert (full.method, naive.method, full.speedup) == ("full", "naive", 1.0)
-    assert naive.speedup == pytest.approx(full.mean_ms / naive.mean_ms)
-    assert naive.speedup_low <= naive.speedup <= naive.speedup_high
-    assert naive.p50_ms <= naive.p95_ms
-
-
 @pytest.mark.parametrize("one", [NAIVE, SOME, Contender(METHODS["prophetkv"], 0.3)], ids=lambda one: one.method.name)
 def test_questions_at_once_give_what_they_give_alone(reader: Reader, one: Contender) -> None:
     rows = throughput.measure(reader, one, questions=3, context=CHUNK, tokens=2, repeats=2)
@@ -300,11 +240,6 @@ def test_growth_is_fitted_on_known_numbers() -> None:
 def test_a_context_that_is_no_number_of_chunks_is_refused(context: int, chunk: int) -> None:
     with pytest.raises(InvalidArgument, match="multiple"):
         whole(context, chunk)
-
-
-def test_a_pool_that_is_smaller_than_a_prompt_is_refused() -> None:
-    with pytest.raises(InvalidArgument, match="pool of 3"):
-        Trace(chunks=4, pool=3)
 
 
 def test_nobody_is_always_first_and_all_get_as_many_turns(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,6 @@ from ragcache_bench.tasks.trace import BoundTrace
 from ragcache import Sampling
 from ragcache.encode import PrefixTree
 from ragcache.engine.engine import Engine
-from ragcache.errors import InvalidArgument
 from ragcache.index.index import Index
 from ragcache.layout import LongestPath
 from ragcache.methods import METHODS
@@ -112,7 +111,7 @@ def test_a_tree_without_kv_hits_what_the_engine_hits(
         tree = studies["prefix_tree"]["Tree"](words.dims, dict.fromkeys(map(str, range(trace.pool)), trace.tokens), 1,
                                               nodes * trace.tokens, "pgdsf", reorder)  # fmt: skip
         hits = []
-        for number, drawn in enumerate(trace.drawn()):
+        for number, drawn in enumerate(trace.prompts):
             asked = [chunks[i] for i in drawn]
             told = engine.answer(question(index, number), asked, method=row, sampling=ONE).report
             hits.append(sum(chunk.tokens for chunk in told.chunks if chunk.cache == "exact"))
@@ -135,21 +134,6 @@ def test_the_leaf_that_was_asked_for_longest_ago_goes_first_by_lru(words: Reader
 def test_times_lie_between_those_measured_and_grow_in_proportion_behind_them(studies: Any) -> None:
     found = studies["prefix_tree"]["milliseconds"]([1.0, 2.0, 3.0, 6.0], [3.0, 1.0], [50.0, 10.0])
     assert found == pytest.approx([10, 30, 50, 100])
-
-
-def test_ragpulse_gives_its_passages_in_its_order(tmp_path: Path, studies: Any) -> None:
-    requests: list[list[int]] = [[], [7, 3, 7], [9], [3, 8]]
-    lines = [json.dumps({"timestamp": "1", "hash_ids": {"passages_ids": ids}}) for ids in requests]
-    (tmp_path / "0_trace.jsonl").write_text("\n".join(lines) + "\n\n")
-    lengths = {3: 30, 7: 70, 8: 80}
-    (tmp_path / "2_passages.jsonl").write_text(
-        "\n".join(json.dumps({"passage_id": one, "token_length": length}) for one, length in lengths.items())
-    )
-    read = studies["prefix_tree"]["read_ragpulse"]
-    assert read(tmp_path, 9) == ([["7", "3"], ["3", "8"]], {"7": 70, "3": 30, "8": 80})
-    assert read(tmp_path, 1) == ([["7", "3"]], {"7": 70, "3": 30})
-    with pytest.raises(InvalidArgument, match="RAGPulse's repository"):
-        read(tmp_path / "none", 9)
 
 
 # -- a search in steps -----------------------------------------------------------------------------------------------

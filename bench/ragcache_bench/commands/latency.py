@@ -59,7 +59,8 @@ def latency(
         check_plotting()
     field = contenders(split(names), numbers(recompute, float), controls=("full",))
     reader = speed.shaped(shape, dtype, device, threads)
-    with progress() as shown, speed.peers(peers, reader, max(shapes)[0] + 512, orders=True) as others:
+    with progress() as shown, speed.peers(peers, reader, max(shapes)[0] + 512, orders=True) as make:
+        others = make(None)
         rows = [
             row
             for length, tokens in shapes

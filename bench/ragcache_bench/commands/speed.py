@@ -12,6 +12,7 @@ from ragcache_bench.commands.options import known, show, split, use_threads, wri
 if TYPE_CHECKING:
     from ragcache.model.reader import Reader
     from ragcache_bench.speed.peers import Peer
+    from ragcache_bench.speed.replay import MakePeers
 
 ModelShape = Annotated[str, typer.Option(metavar="NAME", help="Sizes of a published model, or a checkpoint.")]
 Dtype = Annotated[str, typer.Option("--dtype", metavar="DTYPE", help="float32, bfloat16 or float16.")]
@@ -48,8 +49,8 @@ def place(name: str) -> str:
 
 
 @contextmanager
-def peers(names: str, reader: "Reader", capacity: int, *, orders: bool) -> "Iterator[list[Peer]]":
-    """What people run instead, by name.
+def peers(names: str, reader: "Reader", capacity: int, *, orders: bool) -> "Iterator[MakePeers]":
+    """What people run instead, by name, made anew for each limit of what they may hold.
 
     Parameters
     ----------
@@ -70,14 +71,8 @@ def peers(names: str, reader: "Reader", capacity: int, *, orders: bool) -> "Iter
     from ragcache_bench.speed.peers.contextpilot import OrderedByContextPilot
 
     with ExitStack() as stack:
-        found: list[Peer] = []
-        for name in split(names):
-            if name == "prefix-cache":
-                found += [PrefixCache(reader), *([SameOrder(PrefixCache(reader))] if orders else ())]
-                continue
-            if name == "contextpilot":
-                found.append(OrderedByContextPilot(PrefixCache(reader)))
-                continue
+
+        def llama(name: str) -> "list[Peer]":
             from ragcache_bench.speed.peers.llama import LlamaCold, LlamaRestored, LlamaSpliced, contexts
 
             if reader.device.type != "cpu":
@@ -86,12 +81,27 @@ def peers(names: str, reader: "Reader", capacity: int, *, orders: bool) -> "Iter
             long, short = stack.enter_context(contexts(reader, precision, capacity, threads=torch.get_num_threads()))
             called = f"llama.cpp {precision}"
             restored = f"{called}, restored prefix"
-            found += [
+            return [
                 LlamaCold(long, called),
                 SameOrder(LlamaRestored(short, restored)) if orders else LlamaRestored(long, restored),
                 LlamaSpliced(short, f"{called}, spliced chunks"),
             ]
-        yield found
+
+        def make(limit: int | None) -> "list[Peer]":
+            found: list[Peer] = []
+            for name in split(names):
+                if name == "prefix-cache":
+                    found.append(PrefixCache(reader, limit))
+                    found += [SameOrder(PrefixCache(reader, limit))] if orders else []
+                elif name == "contextpilot":
+                    found.append(OrderedByContextPilot(PrefixCache(reader, limit)))
+                elif limit is None:
+                    found += llama(name)
+                else:
+                    raise InvalidArgument(f"{name} keeps all that it has; leave out either it or --cache-sizes")
+            return found
+
+        yield make
 
 
 def finish(

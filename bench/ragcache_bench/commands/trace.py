@@ -10,19 +10,31 @@ from ragcache_cli.terminal import progress
 from ragcache_bench.commands import speed as speed
 from ragcache_bench.commands.options import Budgets, Methods, Seed, Threads, numbers, split
 
-_ROW = ("method", "recompute", "mean_ms", "p50_ms", "p95_ms", "speedup", "speedup_low", "speedup_high")
+_ROW = (
+    "method", "recompute", "cache", "held_mib", "mean_ms", "p50_ms", "p95_ms", "speedup", "speedup_low", "speedup_high",
+)  # fmt: skip
 
 
 def trace(
     shape: speed.ModelShape = "qwen2.5-0.5b",
-    questions: Annotated[int, typer.Option("--n", min=2, metavar="N", help="Questions.")] = 60,
-    chunks: Annotated[int, typer.Option(min=1, metavar="N", help="Chunks of each.")] = 8,
-    tokens: Annotated[int, typer.Option(min=1, metavar="N", help="Tokens of each chunk.")] = 256,
-    pool: Annotated[int, typer.Option(min=1, metavar="N", help="Chunks there are.")] = 200,
-    exponent: Annotated[float, typer.Option(min=0.0, metavar="S", help="Zipf's, of how popular chunks are.")] = 1.0,
+    data: Annotated[
+        str | None, typer.Option(metavar="FORMAT:PATH", help="A recorded trace, ragpulse:FOLDER; else one is drawn.")
+    ] = None,
+    questions: Annotated[int, typer.Option("--n", min=2, metavar="N", help="Questions, from the first on.")] = 60,
+    chunks: Annotated[int, typer.Option(min=1, metavar="N", help="Chunks of each, where they are drawn.")] = 8,
+    tokens: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Tokens of each chunk; recorded ones are cut to no more.")
+    ] = 256,
+    pool: Annotated[int, typer.Option(min=1, metavar="N", help="Chunks there are, where they are drawn.")] = 200,
+    exponent: Annotated[
+        float, typer.Option(min=0.0, metavar="S", help="Zipf's, of how popular drawn chunks are.")
+    ] = 1.0,
     seed: Seed = 0,
     names: Methods = "naive,fusionrag",
     recompute: Budgets = "0.15",
+    caches: Annotated[
+        str, typer.Option("--cache-sizes", metavar="S,S", help="What each may hold, in shares of all chunks' KV.")
+    ] = "",
     store: speed.Store = "warm",
     peers: speed.Peers = "prefix-cache",
     threads: Threads = None,
@@ -40,13 +52,16 @@ def trace(
     """
     from ragcache_bench.contenders import contenders
     from ragcache_bench.records import Journal
-    from ragcache_bench.speed.trace import Trace, replay
+    from ragcache_bench.speed.replay import replay
+    from ragcache_bench.speed.trace import Trace, prompt_tokens, read_trace
 
-    asked = Trace(questions, chunks, tokens, pool, exponent, seed)
+    asked = read_trace(data, questions, tokens) if data else Trace(questions, chunks, tokens, pool, exponent, seed)
     field = contenders(split(names), numbers(recompute, float), controls=("full",))
     store = speed.place(store)
     reader = speed.shaped(shape, dtype, device, threads)
     journal = Journal(out.with_suffix(".jsonl"))
-    with progress() as shown, speed.peers(peers, reader, chunks * tokens + 512, orders=False) as others:
-        rows = replay(reader, field, asked, journal, store=store, peers=others, progress=shown)
-    speed.finish(reader, rows, _ROW, out, as_json=as_json, shape=shape, trace=vars(asked), store=store)
+    longest = max(prompt_tokens(asked))
+    with progress() as shown, speed.peers(peers, reader, longest + 512, orders=False) as others:
+        sizes: list[float | None] = [*numbers(caches, float)] or [None]
+        rows = replay(reader, field, asked, journal, store=store, caches=sizes, peers=others, progress=shown)
+    speed.finish(reader, rows, _ROW, out, as_json=as_json, shape=shape, trace=asked.about, store=store)

@@ -83,6 +83,8 @@ class Runner:
         Nominal share.
     run : callable
         Takes a turn.
+    held : callable
+        Tells the bytes that it holds for later questions.
     remembers : bool
         Whether an earlier prompt makes a later one cheaper.
     """
@@ -90,6 +92,7 @@ class Runner:
     method: str
     recompute: float | None
     run: Callable[[Turn], Taken]
+    held: Callable[[], int]
     remembers: bool = False
 
 
@@ -105,7 +108,7 @@ def own(engine: Engine, contender: Contender, store: str) -> Runner:
         passes = ready.context.flop_counter.layer_passes / layers if ready.context else 1.0
         return Taken(ready.report.ms.first_token, ready.report, passes, *most)
 
-    return Runner(row.name, contender.recompute, run, remembers=store == "memory")
+    return Runner(row.name, contender.recompute, run, engine.index.store.total_bytes, remembers=store == "memory")
 
 
 def other(peer: Peer) -> Runner:
@@ -117,7 +120,7 @@ def other(peer: Peer) -> Runner:
         peer.settle()
         return Taken(taken)
 
-    return Runner(peer.name, None, run, peer.remembers)
+    return Runner(peer.name, None, run, lambda: peer.held, peer.remembers)
 
 
 def with_full(field: Sequence[Contender]) -> list[Contender]:

@@ -13,6 +13,7 @@ from ragcache.encode.harvested import OVERHEAD
 from ragcache.errors import InvalidArgument
 from ragcache.index.chunks import Chunk
 from ragcache.index.index import Index
+from ragcache.model.buffer import ChunkKV
 from ragcache.model.plan import HIDDEN
 from ragcache.model.reader import Reader
 from ragcache.report import Progress
@@ -120,25 +121,40 @@ def question(index: Index, number: int = 0) -> str:
 
 
 def filled(index: Index, field: Sequence[Contender], texts: Sequence[str], progress: Progress) -> list[Chunk]:
-    """Put texts into an index as chunks with a KV under every recipe that is asked for.
+    """Put texts into an index as chunks with a KV under every recipe that is asked for, as `filled_alike` does."""
+    [chunks] = filled_alike([(index, field)], texts, progress)
+    return chunks
+
+
+def filled_alike(
+    indexes: Sequence[tuple[Index, Sequence[Contender]]], texts: Sequence[str], progress: Progress
+) -> list[list[Chunk]]:
+    """Put the same texts into indexes as chunks with a KV under every recipe that is asked for in each.
 
     What a KV holds does not matter to speed. So each chunk is prefilled once, by itself, and stored under every recipe:
     fusing each with ten others would take longer than everything that is measured.
     """
-    index.put("random words", "", [(text, 0, len(text)) for text in texts], {})
-    document = index.catalog.document_by_source("random words")
-    chunks = index.chunks([chunk.id for chunk in index.catalog.chunks_of(document.id if document else "")])
-    encoders = {one.method.encode.recipe: one.method.encode for one in field if one.method.encode}
-    for done, chunk in enumerate(chunks, 1):
-        kv = index.reader.encode(chunk.segment.token_ids)
-        for recipe, encoder in encoders.items():
-            behind = recipe == Prefixed().recipe  # may be exact, which is decided by what stands before it
-            left = index.prefix() if behind else LeftContext()
-            start = len(index.prefix_segment) if behind else 0
-            extras = _extras(index.reader, encoder, len(kv))
-            index.save(chunk.id, encoder, replace(kv, start=start, extras=extras), left)
-        progress("encode", done, len(chunks))
+    chunks, recipes = [], []
+    for index, field in indexes:
+        index.put("random words", "", [(text, 0, len(text)) for text in texts], {})
+        document = index.catalog.document_by_source("random words")
+        chunks.append(index.chunks([chunk.id for chunk in index.catalog.chunks_of(document.id if document else "")]))
+        recipes.append({one.method.encode.recipe: one.method.encode for one in field if one.method.encode})
+    for done, alike in enumerate(zip(*chunks, strict=True), 1):
+        kv = indexes[0][0].reader.encode(alike[0].segment.token_ids)
+        for (index, _), chunk, encoders in zip(indexes, alike, recipes, strict=True):
+            for encoder in encoders.values():
+                _store(index, chunk, kv, encoder)
+        progress("encode", done, len(texts))
     return chunks
+
+
+def _store(index: Index, chunk: Chunk, kv: ChunkKV, encoder: Encoder) -> None:
+    behind = encoder.recipe == Prefixed().recipe  # may be exact, which is decided by what stands before it
+    left = index.prefix() if behind else LeftContext()
+    start = len(index.prefix_segment) if behind else 0
+    extras = _extras(index.reader, encoder, len(kv))
+    index.save(chunk.id, encoder, replace(kv, start=start, extras=extras), left)
 
 
 def _extras(reader: Reader, encoder: Encoder, tokens: int) -> dict[str, Tensor]:

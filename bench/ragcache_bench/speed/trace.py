@@ -1,27 +1,42 @@
-"""A trace of questions as real traffic has them: popular chunks often, in ever other company and orders."""
+"""Traces of questions: which chunks each of them comes with, drawn or as somebody's users asked them."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Protocol
 
-import numpy as np
 import torch
 
-from ragcache.engine.engine import Engine
 from ragcache.errors import InvalidArgument
-from ragcache.model.reader import Reader
-from ragcache.report import Progress, ignore_progress
-from ragcache_bench.contenders import Contender
-from ragcache_bench.metrics import bootstrap_ratio
-from ragcache_bench.records import Journal
-from ragcache_bench.speed.latency import at_hand
-from ragcache_bench.speed.peers import Peer
-from ragcache_bench.speed.runners import Runner, Turn, line_up, with_full
-from ragcache_bench.speed.shapes import filled, question, random_texts
+
+Prompts = Sequence[Sequence[int]]
+
+_FILES = ("0_trace.jsonl", "2_passages.jsonl")
+
+
+class Requests(Protocol):
+    """A trace. Chunks have numbers."""
+
+    @property
+    def prompts(self) -> Prompts:
+        """Chunks of each question, none of them twice, in the prompt's order."""
+
+    @property
+    def lengths(self) -> Sequence[int]:
+        """Tokens of each chunk there is."""
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What a result says of it."""
 
 
 @dataclass(frozen=True)
 class Trace:
-    """Which chunks every question comes with.
+    """A trace that is drawn: popular chunks often, in ever other company and orders.
 
     Attributes
     ----------
@@ -55,96 +70,138 @@ class Trace:
         if self.chunks > self.pool:
             raise InvalidArgument(f"prompts of {self.chunks} chunks cannot be drawn from a pool of {self.pool}")
 
-    def drawn(self) -> list[list[int]]:
-        """Chunks of each question, none of them twice, in the prompt's order, which says nothing of popularity."""
+    @cached_property
+    def prompts(self) -> list[list[int]]:
+        """Chunks of each question; their order says nothing of popularity."""
         source = torch.Generator().manual_seed(self.seed)
         weights = torch.arange(1, self.pool + 1, dtype=torch.float64) ** -self.exponent  # (pool,)
         found = [torch.multinomial(weights, self.chunks, generator=source) for _ in range(self.questions)]
         return [row[torch.randperm(self.chunks, generator=source)].tolist() for row in found]
 
+    @property
+    def lengths(self) -> list[int]:
+        """The same for all."""
+        return [self.tokens] * self.pool
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What it was drawn by."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
 
 @dataclass(frozen=True)
-class Replayed:
-    """What a trace took one of those who answered it.
+class Recorded:
+    """A trace as users asked it. Only the chunks that were asked for are in it, by their ids' order.
 
     Attributes
     ----------
-    method, recompute : str, float or None
-        Row of the table or a peer's name, nominal share.
-    mean_ms, p50_ms, p95_ms : float
-        Of the times to the first token.
-    speedup, speedup_low, speedup_high : float
-        Full prefill's mean over this one's, and where 95 % of its resampled values lie; questions are drawn.
+    name : str
+        Where it comes from.
+    digest : str
+        Of what it was read from, and of how much of that.
+    prompts : sequence of sequence of int
+        As in `Requests`.
+    lengths : sequence of int
+        As in `Requests`.
     """
 
-    method: str
-    recompute: float | None
-    mean_ms: float
-    p50_ms: float
-    p95_ms: float
-    speedup: float
-    speedup_low: float
-    speedup_high: float
+    name: str
+    digest: str
+    prompts: Prompts = field(repr=False)
+    lengths: Sequence[int] = field(repr=False)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Its name, and what it is like."""
+        return {
+            "name": self.name, "questions": len(self.prompts), "pool": len(self.lengths),
+            "tokens": fmean(prompt_tokens(self)), "seen_before": seen_before(self), "begin_alike": begin_alike(self),
+        }  # fmt: skip
 
 
-def replay(
-    reader: Reader,
-    field: Sequence[Contender],
-    trace: Trace,
-    journal: Journal,
-    *,
-    store: str = "warm",
-    peers: Sequence[Peer] = (),
-    progress: Progress = ignore_progress,
-) -> list[Replayed]:
-    """Have everybody answer every question before the next one comes; what the journal knows is not timed again.
+def read_trace(spec: str, count: int | None = None, most: int | None = None) -> Recorded:
+    """A recorded trace by its format and its place.
 
     Parameters
     ----------
-    reader : Reader
-        From `random_reader` or `checkpoint_reader`.
-    field : sequence of Contender
-        Full prefill always takes part.
-    trace : Trace
-        The questions.
-    journal : Journal
-        Keeps every time, so that a run that was ended goes on where it was.
-    store : str
-        Where our KV is, as in `ragcache_bench.speed.latency.measure`.
-    peers : sequence of Peer
-        What people run instead.
-    progress : callable
-        Called with stage, done, total.
+    spec : str
+        "ragpulse:FOLDER", the folder being `data` of RAGPulse's repository (arXiv 2511.12979).
+    count : int, optional
+        Questions from the first on; without it all of them.
+    most : int, optional
+        Tokens that longer chunks are cut to.
+
+    Raises
+    ------
+    InvalidArgument
+        If the format is another, or the folder is not like that.
     """
-    everyone = with_full(field)
-    with at_hand(reader, store) as index:
-        # Those behind the pool are in no question: everybody warms up on them.
-        chunks = filled(index, everyone, random_texts(trace.pool + trace.chunks, trace.tokens), progress)
-        runners = line_up(Engine(reader, index), everyone, store, peers)
-        for runner in runners:
-            runner.run(Turn.of(index, question(index), chunks[trace.pool :]))
-        machine = (str(reader.device), str(torch.get_num_threads()), reader.fingerprint)
-        taken = [[0.0] * trace.questions for _ in runners]
-        for number, drawn in enumerate(trace.drawn()):
-            turn = Turn.of(index, question(index, number + 1), [chunks[i] for i in drawn])
-            for place in range(number, number + len(runners)):  # nobody is always first
-                which = place % len(runners)
-                key = (repr(trace), store, *machine, str(number))
-                taken[which][number] = _timed(runners[which], turn, journal, key)
-            progress("replay", number + 1, trace.questions)
-    return [_replayed(runner, mine, taken[0]) for runner, mine in zip(runners, taken, strict=True)]
+    form, _, folder = spec.partition(":")
+    if form != "ragpulse" or not folder:
+        raise InvalidArgument(f"--data {spec} is no trace; give ragpulse:FOLDER")
+    return read_ragpulse(Path(folder), count, most)
 
 
-def _timed(runner: Runner, turn: Turn, journal: Journal, where: Sequence[str]) -> float:
-    """A turn's milliseconds; one that is known already is only run again by what has to remember it."""
-    known = len(journal.known)
-    ms: float = journal.recall([*where, runner.method, str(runner.recompute)], lambda: runner.run(turn).ms)
-    if runner.remembers and len(journal.known) == known:
-        runner.run(turn)
-    return ms
+def read_ragpulse(folder: Path, count: int | None = None, most: int | None = None) -> Recorded:
+    """The passages of RAGPulse's requests, in their order, as far as a request has some; as in `read_trace`."""
+    texts = [_text(folder / name) for name in _FILES]
+    requests, passages = (_lines(text) for text in texts)
+    try:
+        known = {int(one["passage_id"]): int(one["token_length"]) for one in passages}
+        asked = [[int(one) for one in request["hash_ids"]["passages_ids"]] for request in requests]
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidArgument(f"{folder} is not as RAGPulse has it: {error!r}; get its folder `data` again") from error
+    rows = [row for ids in asked if (row := [one for one in dict.fromkeys(ids) if known.get(one, 0) > 0])][:count]
+    if not rows:
+        raise InvalidArgument(f"no request in {folder / _FILES[0]} has passages of {_FILES[1]}; get both files again")
+    numbers = {one: number for number, one in enumerate(sorted({one for row in rows for one in row}))}
+    lengths = [min(known[one], most or known[one]) for one in numbers]
+    digest = blake2b("\n".join([*texts, str(count), str(most)]).encode(), digest_size=8).hexdigest()
+    return Recorded("RAGPulse", digest, [[numbers[one] for one in row] for row in rows], lengths)
 
 
-def _replayed(runner: Runner, taken: Sequence[float], full: Sequence[float]) -> Replayed:
-    ratio = bootstrap_ratio(full, taken)
-    p50, p95 = np.percentile(taken, [50, 95]).tolist()
-    return Replayed(runner.method, runner.recompute, float(np.mean(taken)), p50, p95, ratio.mean, ratio.low, ratio.high)
+def prompt_tokens(trace: Requests) -> list[int]:
+    """Tokens of each question's chunks."""
+    return [_tokens(trace, prompt) for prompt in trace.prompts]
+
+
+def seen_before(trace: Requests) -> float:
+    """Share of the chunks' tokens that an earlier question had, at whatever place."""
+    known, seen = set[int](), 0
+    for prompt in trace.prompts:
+        seen += _tokens(trace, (chunk for chunk in prompt if chunk in known))
+        known.update(prompt)
+    return seen / sum(prompt_tokens(trace))
+
+
+def begin_alike(trace: Requests) -> float:
+    """Share of the chunks' tokens that an earlier question began with, too: what a prefix cache without limit has.
+
+    Whatever stands in front of the chunks is taken to be the same for all.
+    """
+    known, seen = set[tuple[int, ...]](), 0
+    for prompt in trace.prompts:
+        starts = [tuple(prompt[: end + 1]) for end in range(len(prompt))]
+        seen += _tokens(trace, (start[-1] for start in starts if start in known))
+        known.update(starts)
+    return seen / sum(prompt_tokens(trace))
+
+
+def _tokens(trace: Requests, chunks: Iterable[int]) -> int:
+    return sum(trace.lengths[chunk] for chunk in chunks)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeError) as error:
+        raise InvalidArgument(
+            f"{path} cannot be read ({error}); name the folder `data` of RAGPulse's repository"
+        ) from error
+
+
+def _lines(text: str) -> list[Any]:
+    try:
+        return [json.loads(line) for line in text.splitlines() if line.strip()]
+    except ValueError as error:
+        raise InvalidArgument(f"a line of RAGPulse's files is no JSON: {error}; get its folder `data` again") from error

@@ -176,6 +176,11 @@ class LlamaCold:
     name: str = "llama.cpp"
     remembers: bool = field(default=False, init=False)
 
+    @property
+    def held(self) -> int:
+        """Nothing."""
+        return 0
+
     def reset(self) -> None:
         """Nothing to forget."""
 
@@ -209,6 +214,11 @@ class LlamaRestored:
     remembers: bool = field(default=True, init=False)
     _known: list[tuple[list[int], Any]] = field(default_factory=list, init=False, repr=False)
     _asked: list[int] = field(default_factory=list, init=False, repr=False)
+
+    @property
+    def held(self) -> int:
+        """Of all states."""
+        return sum(len(state) for _, state in self._known)
 
     def reset(self) -> None:
         """Forget all prompts."""
@@ -254,6 +264,11 @@ class LlamaSpliced:
     name: str = "llama.cpp, spliced chunks"
     remembers: bool = field(default=False, init=False)
     _states: dict[tuple[int, ...], Any] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def held(self) -> int:
+        """Of all states."""
+        return sum(map(len, self._states.values()))
 
     def reset(self) -> None:
         """Forget all chunks."""

@@ -1,8 +1,9 @@
 """What a benchmark asks of something else that answers."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -22,6 +23,10 @@ class Peer(Protocol):
     @property
     def remembers(self) -> bool:
         """Whether an earlier prompt makes a later one cheaper."""
+
+    @property
+    def held(self) -> int:
+        """Bytes of what it keeps for later prompts."""
 
     def reset(self) -> None:
         """Forget all prompts."""
@@ -63,6 +68,11 @@ class Reordered(ABC):
         """As the peer's."""
         return self.peer.remembers
 
+    @property
+    def held(self) -> int:
+        """As the peer's."""
+        return self.peer.held
+
     def reset(self) -> None:
         """As the peer's."""
         self.peer.reset()
@@ -101,6 +111,12 @@ def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
     shorter = min(len(one), len(other))
     differs = np.asarray(one[:shorter]) != np.asarray(other[:shorter])
     return int(differs.argmax()) if differs.any() else shorter
+
+
+def distinct_tokens(prompts: Iterable[Sequence[int]]) -> int:
+    """Tokens of prompts where what some begin alike with counts once, as in a tree of their beginnings."""
+    known = sorted(map(list, prompts))
+    return sum(map(len, known)) - sum(common_prefix(one, other) for one, other in pairwise(known))
 
 
 def joined(parts: Parts) -> list[int]:
