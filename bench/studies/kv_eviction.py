@@ -10,7 +10,7 @@ that was saved.
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any
@@ -22,57 +22,14 @@ from ragcache_bench import report
 from ragcache_bench.commands.options import numbers, write
 from ragcache_bench.markdown import table
 from ragcache_bench.metrics import bootstrap, bootstrap_ratio
+from ragcache_bench.speed.walks import POLICIES, ChunkWalk, Sized
 
 from ragcache.model.cost import ModelDims
-from ragcache.store import Kept, choose_victims, least_often, least_recently, saved_per_byte
 
-POLICIES = {"saved per byte": saved_per_byte, "lru": least_recently, "lfu": least_often}
 #: Qwen2.5-0.5B's, and KV bytes of a token in bf16.
 DIMS, LAYERS, TOKEN_BYTES = ModelDims(linear=14_909_440, attention=896, lm_head=136_134_656, layers=24), 24, 12_288
 
 _SAID: dict[bool | None, str | None] = {True: "yes", False: "NO", None: None}
-
-
-@dataclass
-class Store:
-    """Files without KV, within a limit."""
-
-    limit: int
-    policy: str
-    kept: dict[str, Kept] = field(default_factory=dict)
-    clock: float = 0.0
-    most: int = 0
-
-    @property
-    def nbytes(self) -> int:
-        """What they take."""
-        return sum(one.nbytes for one in self.kept.values())
-
-    def ask(self, chunks: Sequence[tuple[str, int, float]], now: float) -> tuple[int, float, float]:
-        """Hits, the work they saved, and the work of all chunks of a question; each is a name, bytes, and work."""
-        hits, saved = 0, 0.0
-        for key, _, work in chunks:
-            if (one := self.kept.get(key)) is not None:
-                self.kept[key] = replace(one, uses=one.uses + 1, used=now, aged=self.clock)
-                hits, saved = hits + 1, saved + work
-        asked = {key for key, _, _ in chunks}
-        for key, nbytes, work in chunks:
-            if key not in self.kept:
-                self._put(Kept(key, nbytes, work, 1, now, self.clock), asked)
-            self.most = max(self.most, self.nbytes)
-        return hits, saved, sum(work for _, _, work in chunks)
-
-    def _put(self, new: Kept, asked: set[str]) -> None:
-        rule = POLICIES[self.policy]
-        free = [one for one in self.kept.values() if one.key not in asked]
-        newcomer = new if rule is saved_per_byte else None
-        gone = choose_victims(free, new.nbytes - (self.limit - self.nbytes), newcomer, rule)
-        if gone is None:
-            return
-        for one in gone:
-            self.clock = max(self.clock, saved_per_byte(one))
-            del self.kept[one.key]
-        self.kept[new.key] = new
 
 
 def main(
@@ -121,8 +78,8 @@ def walk(
     most = int(limit * sum(nbytes for _, nbytes, _ in known.values()))
     told = {}
     for policy in POLICIES:
-        store = Store(most, policy)
-        told[policy] = [store.ask([known[one] for one in question], now) for now, question in enumerate(trace)]
+        store = ChunkWalk(most, policy)
+        told[policy] = [_asked(store, [known[one] for one in question], now) for now, question in enumerate(trace)]
         hits = [hit / len(question) for (hit, *_), question in zip(told[policy], trace, strict=True)]
         yield {
             "limit": limit, "policy": policy, "hits": fmean(hits),
@@ -133,6 +90,12 @@ def walk(
         gain = [(a - b) / c for (_, a, c), (_, b, _) in zip(told["saved per byte"], told[policy], strict=True)]
         if policy != "saved per byte":
             yield {"limit": limit, "policy": f"saved per byte minus {policy}", "work": asdict(bootstrap(gain))}
+
+
+def _asked(store: ChunkWalk, chunks: Sequence[Sized], now: float) -> tuple[int, float, float]:
+    """Hits of a question, the work they saved, and the work of all its chunks."""
+    found = store.ask(chunks, now)
+    return len(found), sum(work for key, _, work in chunks if key in found), sum(work for _, _, work in chunks)
 
 
 def markdown(rows: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) -> str:

@@ -151,7 +151,7 @@ def main(
     """Walk the trace for every limit, and time prompts by the chunks that are hit."""
     use_threads(threads)
     trace = Trace(n, chunks, tokens, pool)
-    asked = read_trace(data, n) if data else trace
+    asked = read_trace(data, n).only_asked() if data else trace
     prompts, lengths = named(asked)
     reader, journal = shaped(shape, dtype, "cpu", threads), Journal(out.with_suffix(".jsonl"))
     where = [reader.fingerprint, str(torch.get_num_threads()), repr(trace)]

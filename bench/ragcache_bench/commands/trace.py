@@ -55,7 +55,8 @@ def trace(
     from ragcache_bench.speed.replay import replay
     from ragcache_bench.speed.trace import Trace, prompt_tokens, read_trace
 
-    asked = read_trace(data, questions, tokens) if data else Trace(questions, chunks, tokens, pool, exponent, seed)
+    drawn = Trace(questions, chunks, tokens, pool, exponent, seed)
+    asked = read_trace(data, questions, tokens).only_asked() if data else drawn
     field = contenders(split(names), numbers(recompute, float), controls=("full",))
     store = speed.place(store)
     reader = speed.shaped(shape, dtype, device, threads)

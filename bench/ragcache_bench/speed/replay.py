@@ -8,6 +8,8 @@ from statistics import fmean
 import numpy as np
 import torch
 
+from ragcache import Sampling
+from ragcache.encode import PromptEncoder
 from ragcache.engine.engine import Engine
 from ragcache.errors import InvalidArgument
 from ragcache.index.chunks import Chunk
@@ -19,11 +21,12 @@ from ragcache_bench.metrics import bootstrap_ratio
 from ragcache_bench.records import Journal
 from ragcache_bench.speed.latency import at_hand
 from ragcache_bench.speed.peers import Peer
-from ragcache_bench.speed.runners import Runner, Turn, other, own, with_full
+from ragcache_bench.speed.runners import Runner, Taken, Turn, other, own, with_full
 from ragcache_bench.speed.shapes import filled_alike, question, random_texts
 from ragcache_bench.speed.trace import Requests
 
 _MIB = 1 << 20
+_ONE = Sampling(max_new_tokens=1)
 MakePeers = Callable[[int | None], Sequence[Peer]]
 
 
@@ -85,7 +88,7 @@ def replay(
 
     Whoever holds something is there once for each limit. Our methods each have their own index, filled before the first
     question as far as the limit allows; what lacks is made when it is asked for, and stored if it is worth its place.
-    Peers begin with nothing, since what they keep is prompts.
+    Peers begin with nothing, since what they keep is prompts, and so do our methods that keep KV of prompts.
 
     Parameters
     ----------
@@ -131,27 +134,45 @@ def _line_up(
     peers: MakePeers,
     progress: Progress,
 ) -> list[_Answerer]:
-    """Everybody, warmed up on chunks that are in no question: full prefill first."""
+    """Everybody, warmed up on chunks that are in no question, and nothing of these is kept: full prefill first."""
     whole = sum(trace.lengths) * reader.bytes_per_token
-    limits = {cache: None if cache is None else _limit(cache, whole) for cache in caches}
     full, *others = with_full(field)
-    asked = [(full, None), *((one, cache) for one in others for cache in limits)]
+    asked = [(full, None), *((one, cache) for one in others for cache in caches)]
     indexes = [stack.enter_context(at_hand(reader, store)) for _ in asked]
-    for index, (_, cache) in zip(indexes, asked, strict=True):
-        if (limit := limits.get(cache)) is not None:
-            index.bound.set_limit(limit)
     first = [trace.lengths[chunk] for chunk in trace.prompts[0]]
     texts = _texts([*trace.lengths, *first])
-    chunks = filled_alike([(index, [one]) for index, (one, _) in zip(indexes, asked, strict=True)], texts, progress)
+    ahead = [[] if _is_taken_from_prompts(one) else [one] for one, _ in asked]
+    chunks = filled_alike([*zip(indexes, ahead, strict=True)], texts, progress)
     found = []
     for index, mine, (one, cache) in zip(indexes, chunks, asked, strict=True):
-        runner = own(Engine(reader, index), one, store)
+        runner = (_answering if _is_taken_from_prompts(one) else own)(Engine(reader, index), one, store)
         found.append(_Answerer(replace(runner, remembers=runner.remembers or cache is not None), cache, index, mine))
-    for cache, limit in limits.items():
-        found += [_Answerer(other(one), cache, indexes[0], chunks[0]) for one in peers(limit)]
+    beside = [(one, cache) for cache in caches for one in peers(None if cache is None else _limit(cache, whole))]
+    found += [_Answerer(other(one), cache, indexes[0], chunks[0]) for one, cache in beside]
     for answerer in found:
         answerer.runner.run(answerer.turn(0, range(len(trace.lengths), len(texts))))
+    for peer, _ in beside:
+        peer.reset()
+    for index, mine, (_, cache) in zip(indexes, chunks, asked, strict=True):
+        index.evict([*index.catalog.keys_of_chunks([chunk.id for chunk in mine[len(trace.lengths) :]])])
+        if cache is not None:
+            index.bound.set_limit(_limit(cache, max(whole, index.store.total_bytes())))  # files have headers
     return found
+
+
+def _is_taken_from_prompts(one: Contender) -> bool:
+    return isinstance(one.method.encode, PromptEncoder)
+
+
+def _answering(engine: Engine, contender: Contender, store: str) -> Runner:
+    """One of our methods that keeps KV of the prompts it has answered, which is done behind the first token."""
+    row = contender.method
+
+    def run(turn: Turn) -> Taken:
+        told = engine.answer(turn.question, turn.chunks, method=row, recompute=contender.recompute, sampling=_ONE)
+        return Taken(told.report.ms.first_token, told.report)
+
+    return replace(own(engine, contender, store), run=run, remembers=True)
 
 
 def _limit(cache: float, whole: int) -> int:

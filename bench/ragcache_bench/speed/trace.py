@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -91,7 +91,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Recorded:
-    """A trace as users asked it. Only the chunks that were asked for are in it, by their ids' order.
+    """A trace as users asked it; its chunks are numbered in the order of their ids.
 
     Attributes
     ----------
@@ -117,6 +117,12 @@ class Recorded:
             "name": self.name, "questions": len(self.prompts), "pool": len(self.lengths),
             "tokens": fmean(prompt_tokens(self)), "seen_before": seen_before(self), "begin_alike": begin_alike(self),
         }  # fmt: skip
+
+    def only_asked(self) -> "Recorded":
+        """The same without the chunks that no question came with."""
+        numbers = {chunk: number for number, chunk in enumerate(sorted({one for row in self.prompts for one in row}))}
+        prompts = [[numbers[chunk] for chunk in row] for row in self.prompts]
+        return replace(self, prompts=prompts, lengths=[self.lengths[chunk] for chunk in numbers])
 
 
 def read_trace(spec: str, count: int | None = None, most: int | None = None) -> Recorded:
@@ -154,7 +160,7 @@ def read_ragpulse(folder: Path, count: int | None = None, most: int | None = Non
     rows = [row for ids in asked if (row := [one for one in dict.fromkeys(ids) if known.get(one, 0) > 0])][:count]
     if not rows:
         raise InvalidArgument(f"no request in {folder / _FILES[0]} has passages of {_FILES[1]}; get both files again")
-    numbers = {one: number for number, one in enumerate(sorted({one for row in rows for one in row}))}
+    numbers = {one: number for number, one in enumerate(sorted(one for one, tokens in known.items() if tokens > 0))}
     lengths = [min(known[one], most or known[one]) for one in numbers]
     digest = blake2b("\n".join([*texts, str(count), str(most)]).encode(), digest_size=8).hexdigest()
     return Recorded("RAGPulse", digest, [[numbers[one] for one in row] for row in rows], lengths)

@@ -1,0 +1,150 @@
+"""A whole trace walked without KV: what each cache finds and holds, and that what is timed is in the state it says."""
+
+import json
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from ragcache_bench.records import Journal
+from ragcache_bench.speed.shapes import random_reader
+from ragcache_bench.speed.trace import Recorded, begin_alike
+from ragcache_bench.speed.walks import ChunkWalk, PrefixWalk, Sized
+
+from ragcache.model.reader import Reader
+
+ROOT = Path(__file__).parents[2]
+SIZES = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2,
+         "num_key_value_heads": 1, "vocab_size": 1000}  # fmt: skip
+TRACE = Recorded("made", "0", [[0, 1], [2, 0], [0, 1, 3], [3, 2], [0, 1]], [4, 5, 6, 7, 8])
+PROMPTS = st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=4, unique=True), min_size=1, max_size=12)
+BYTES = {str(chunk): tokens for chunk, tokens in enumerate(TRACE.lengths)}
+
+
+@pytest.fixture(scope="module")
+def study() -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / "bench" / "studies" / "recorded_trace.py"))
+
+
+@pytest.fixture(scope="module")
+def reader() -> Reader:
+    return random_reader("qwen2", SIZES, dtype=torch.float32, device="cpu")
+
+
+def backwards() -> Any:
+    """In the place of ContextPilot, which is not installed here: the chunks from the last to the first."""
+    return lambda names: tuple(reversed(names))
+
+
+# -- prefixes --------------------------------------------------------------------------------------------------------
+@given(PROMPTS, st.integers(1, 40))
+def test_a_prefix_cache_holds_whole_beginnings_within_its_limit(prompts: list[list[int]], limit: int) -> None:
+    cache = PrefixWalk(limit, BYTES)
+    for prompt in prompts:
+        named = tuple(map(str, prompt))
+        begins = [start for start in cache.kept if named[: len(start)] == start]
+        assert cache.ask(named) == len(begins)
+        assert all(start[:-1] in cache.kept for start in cache.kept if len(start) > 1)
+        assert sum(BYTES[start[-1]] for start in cache.kept) == cache.nbytes <= min(limit, cache.most)
+
+
+@given(PROMPTS)
+def test_without_a_limit_a_prefix_cache_finds_what_begins_alike(prompts: list[list[int]]) -> None:
+    trace, cache = Recorded("made", "0", prompts, TRACE.lengths), PrefixWalk(10**6, BYTES)
+    found = sum(sum(trace.lengths[chunk] for chunk in prompt[: cache.ask([*map(str, prompt)])]) for prompt in prompts)
+    assert found / sum(trace.lengths[chunk] for prompt in prompts for chunk in prompt) == begin_alike(trace)
+
+
+def test_what_was_used_longest_ago_goes_first_and_a_beginning_after_what_it_begins() -> None:
+    cache = PrefixWalk(15, BYTES)
+    assert [cache.ask(prompt) for prompt in ("01", "2", "01", "2")] == [0, 0, 2, 1]
+    assert cache.ask("4") == 0  # 8 bytes, for which all of "01" goes, and then "2" has to stay
+    assert set(cache.kept) == {("2",), ("4",)}
+    assert cache.ask("23") == 1
+    assert set(cache.kept) == {("2",), ("2", "3")}
+
+
+# -- chunks ----------------------------------------------------------------------------------------------------------
+@given(PROMPTS, st.integers(1, 40), st.sampled_from(["saved per byte", "lru", "lfu"]))
+def test_a_store_finds_what_it_holds_within_its_limit(prompts: list[list[int]], limit: int, policy: str) -> None:
+    known: list[Sized] = [(str(chunk), tokens, 10.0 * tokens) for chunk, tokens in enumerate(TRACE.lengths)]
+    store = ChunkWalk(limit, policy)
+    store.fill(known)
+    for now, prompt in enumerate(prompts, 1):
+        there = {str(chunk) for chunk in prompt} & set(store.kept)
+        assert store.ask([known[chunk] for chunk in prompt], now) == there
+        assert sum(BYTES[key] for key in store.kept) == store.nbytes <= store.most <= limit
+
+
+def test_a_store_with_room_for_all_finds_all_that_was_ingested(study: Any, reader: Reader) -> None:
+    walked = list(study["walk"](TRACE, reader, [1.0], backwards))
+    [store] = [one for one in walked if one.cache == "chunks"]
+    assert all(state.found == state.order for state in store.states)
+    assert store.most == sum(TRACE.lengths) * reader.bytes_per_token
+
+
+def test_prefix_caches_differ_by_order_alone(study: Any, reader: Reader) -> None:
+    walked = {one.cache: one for one in study["walk"](TRACE, reader, [], backwards)}
+    orders = {name: [state.order for state in one.states] for name, one in walked.items()}
+    plain, ordered, pilot = study["PREFIXES"]
+    assert orders[plain] == [tuple(prompt) for prompt in TRACE.prompts]
+    assert orders[ordered] == [tuple(sorted(prompt)) for prompt in TRACE.prompts]
+    assert orders[pilot] == [tuple(reversed(prompt)) for prompt in TRACE.prompts]
+    assert [state.found for state in walked[plain].states] == [(), (), (0, 1), (), (0, 1)]
+    assert [state.found for state in walked[ordered].states] == [(), (0,), (0, 1), (), (0, 1)]
+
+
+# -- times -----------------------------------------------------------------------------------------------------------
+def test_questions_are_timed_in_the_states_that_the_walk_says(
+    study: Any, reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = Recorded("made", "0", TRACE.prompts, [40, 50, 60, 70, 80])
+    walked = list(study["walk"](trace, reader, [0.3, 1.0], backwards))
+    limited = [one for one in walked if one.size is not None]
+    seen: dict[str, int] = {}
+    own = study["own"]
+
+    def watched(engine: Any, contender: Any, store: str) -> Any:
+        runner = own(engine, contender, store)
+
+        def run(turn: Any) -> Any:
+            taken = runner.run(turn)
+            loaded = sum(chunk.tokens for chunk in taken.report.chunks if chunk.cache == "hit")
+            seen[f"{contender.method.name} {loaded}"] = seen.get(f"{contender.method.name} {loaded}", 0) + 1
+            return taken
+
+        return type(runner)(runner.method, runner.recompute, run, runner.held, runner.remembers)
+
+    monkeypatch.setitem(study["_time"].__globals__, "own", watched)
+    times = study["time_states"](reader, trace, limited, [2, 4], Journal(tmp_path / "times.jsonl"))
+    for one in limited:
+        names = ["naive", "auto", "fusionrag"] if one.cache == "chunks" else [one.cache]
+        assert all(set(times[name, one.size]) == {2, 4} for name in names)
+    stores = [one for one in limited if one.cache == "chunks"]
+    for row in ("naive", "fusionrag"):
+        for which in (2, 4):
+            for one in stores:
+                tokens = sum(trace.lengths[chunk] for chunk in one.states[which].found)
+                assert f"{row} {tokens}" in seen, seen
+    assert times == study["time_states"](reader, trace, limited, [2, 4], Journal(tmp_path / "times.jsonl"))
+
+
+def test_a_row_says_what_was_found_and_how_much_sooner(study: Any, reader: Reader, tmp_path: Path) -> None:
+    [store] = [one for one in study["walk"](TRACE, reader, [1.0], backwards) if one.cache == "chunks"]
+    times = study["time_states"](reader, TRACE, [store], [0, 2], Journal(tmp_path / "times.jsonl"))
+    others = {(name, 1.0): times["full", None] for name in study["PREFIXES"]}
+    naive, *_ = study["tell"](TRACE, store, {**times, **others})
+    assert naive["found"]["mean"] == 1.0
+    assert naive["over_time"] == [1.0] * 5
+    assert naive["sooner"]["full"] == naive["sooner"]["prefix cache"]
+    ratio = sum(times["full", None].values()) / sum(times["naive", 1.0].values())
+    assert naive["sooner"]["full"]["mean"] == pytest.approx(ratio)
+
+
+def test_the_committed_table_says_what_its_json_says(study: Any) -> None:
+    file = ROOT / "docs" / "benchmarks" / "recorded-trace.json"
+    content = json.loads(file.read_text(encoding="utf-8"))
+    assert study["markdown"](content["rows"], content["meta"]) == file.with_suffix(".md").read_text("utf-8")
