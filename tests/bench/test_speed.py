@@ -100,6 +100,9 @@ def test_a_peer_has_its_chunks_in_the_order_that_contextpilot_says(monkeypatch: 
         OrderedByContextPilot(peer)
     monkeypatch.setitem(sys.modules, "contextpilot", ModuleType("contextpilot"))
     monkeypatch.setitem(sys.modules, "contextpilot.server", ModuleType("contextpilot.server"))
+    monkeypatch.setitem(
+        sys.modules, "contextpilot.context_index", SimpleNamespace(compute_distance_cpu=SimpleNamespace())
+    )
     monkeypatch.setitem(sys.modules, "contextpilot.server.live_index", SimpleNamespace(ContextPilot=Pilot))
     ordered = OrderedByContextPilot(peer)
     assert (ordered.name, ordered.remembers) == ("prefix cache, ContextPilot's order", True)
