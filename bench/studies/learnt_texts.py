@@ -34,7 +34,7 @@ from openai_ragcache import Tenants
 from ragcache_bench import report
 from ragcache_bench.commands.options import use_threads, write
 from ragcache_bench.metrics import agrees, bootstrap, bootstrap_ratio, exact_match
-from ragcache_bench.speed.peers.contextpilot import Order, reorder_by_contextpilot
+from ragcache_bench.speed.peers.contextpilot import ContextPilotOrder
 from ragcache_bench.tasks import Example, Trace
 from studied_server import serve, wait_until_idle
 
@@ -125,7 +125,11 @@ def ask(client: httpx.Client, messages: Messages, **choice: Any) -> tuple[str, d
 
 
 def ask_all(
-    rag: RagCache, client: httpx.Client, examples: Sequence[Example], order: Order, log: Callable[[str], None] = print
+    rag: RagCache,
+    client: httpx.Client,
+    examples: Sequence[Example],
+    order: ContextPilotOrder,
+    log: Callable[[str], None] = print,
 ) -> list[Asked]:
     """Ask every question, in order, in four ways; the server is idle before each."""
     prefixes, reordered_prefixes, found = PrefixCache(rag.reader), PrefixCache(rag.reader), list[Asked]()
@@ -225,7 +229,7 @@ def main(
             Path(folder) / "index", model=model, method=method, dtype="float32", second_sight_bytes=learn * _MIB
         )
         with rag, serve(Tenants.of_one(rag), model=_NAME) as url, httpx.Client(base_url=url, timeout=600) as client:
-            asked = ask_all(rag, client, trace.examples(questions, seed), reorder_by_contextpilot())
+            asked = ask_all(rag, client, trace.examples(questions, seed), ContextPilotOrder())
             about, own = report.about_reader(rag.reader), rag.method
             held = rag.index.second_sight.nbytes
     meta = report.meta(

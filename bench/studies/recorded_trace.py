@@ -9,8 +9,11 @@ retrieved order, sorted, and in ContextPilot's, and our store of chunks, filled 
 function that an index evicts with. All have the same number of bytes: a share of the KV of all chunks there are.
 
 Then questions at equal distances over the trace are answered, each cache holding of a question's chunks what the walk
-says, by everybody in turns. So these times are those of caches that have seen all that was asked before. ContextPilot's
-ordering is timed in the walk and counted.
+says, by everybody in turns. So these times are those of caches that have seen all that was asked before. They are the
+processor's, which other programs leave as they are: with one thread, what a clock says where there are none. A prefix
+cache takes what it finds, or prefills everything, whichever is sooner. ContextPilot is told what its cache lets go of;
+its ordering is timed in the walk and counted. Each chunk is a document; one that lacks is made, and written to the
+store, within the time.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,8 +23,8 @@ from functools import partial
 from pathlib import Path
 from random import Random
 from statistics import fmean
-from time import perf_counter
-from typing import Annotated, Any
+from time import process_time
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 import torch
@@ -35,14 +38,15 @@ from ragcache_bench.metrics import bootstrap_ratio
 from ragcache_bench.records import Journal
 from ragcache_bench.speed.latency import at_hand
 from ragcache_bench.speed.peers import PrefixCache
-from ragcache_bench.speed.peers.contextpilot import Order, reorder_by_contextpilot
-from ragcache_bench.speed.runners import Turn, other, own
-from ragcache_bench.speed.shapes import PREFIX, filled_alike, question, random_texts
+from ragcache_bench.speed.peers.contextpilot import ContextPilotOrder
+from ragcache_bench.speed.runners import Turn
+from ragcache_bench.speed.shapes import PREFIX, filled_alike, question, sized_texts
 from ragcache_bench.speed.trace import Recorded, read_trace
 from ragcache_bench.speed.walks import ChunkWalk, PrefixWalk, Sized
 from ragcache_cli.terminal import progress
 
 from ragcache.engine.engine import Engine
+from ragcache.errors import InvalidArgument
 from ragcache.methods import METHODS
 from ragcache.model.reader import Reader
 from ragcache.report import Progress, ignore_progress
@@ -52,6 +56,16 @@ ROWS = (Contender(METHODS["naive"]), Contender(METHODS["auto"], 0.05), Contender
 CHUNKS = "chunks"  # the cache that all our rows have
 PREFIXES = ("prefix cache", "prefix cache, sorted", "prefix cache, ContextPilot's order")
 _MIB = 1 << 20
+
+
+class Pilot(Protocol):
+    """Orders chunks by what it ordered before."""
+
+    def __call__(self, chunks: Sequence[str]) -> tuple[str, ...]:
+        """The chunks in its order."""
+
+    def forget(self, prompt: Sequence[str]) -> None:
+        """Have it know that a prompt is no longer held."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +79,7 @@ class State:
     found : tuple of int
         Those that are there, in that order.
     order_ms : float
-        What ordering them took.
+        Of the processor, for ordering them.
     """
 
     order: tuple[int, ...]
@@ -88,7 +102,7 @@ def main(
     sizes: Annotated[
         str, typer.Option(help="Of each cache, in shares of the KV of all chunks.")
     ] = "0.01,0.03,0.1,0.3,1",
-    timed: Annotated[int, typer.Option(help="Questions that are answered.")] = 40,
+    timed: Annotated[int, typer.Option(help="Questions that are answered.")] = 24,
     timed_sizes: Annotated[str, typer.Option(help="Of the sizes, those that are timed.")] = "0.01,0.1,1",
     shape: Annotated[str, typer.Option(help="Sizes of the model that is timed, or a checkpoint.")] = "qwen2.5-0.5b",
     dtype: Annotated[str, typer.Option(help="Of its weights.")] = "bfloat16",
@@ -99,8 +113,13 @@ def main(
     use_threads(threads)
     trace, reader = read_trace(data), shaped(shape, dtype, "cpu", threads)
     with progress() as shown:
-        walked = list(walk(trace, reader, numbers(sizes, float), reorder_by_contextpilot, shown))
-        chosen = [one for one in walked if one.size is not None and one.size in numbers(timed_sizes, float)]
+        shares, wanted = numbers(sizes, float), numbers(timed_sizes, float)
+        if unknown := [*set(wanted) - set(shares), *(share for share in shares if not share > 0)]:
+            raise InvalidArgument(
+                f"{unknown[0]:g} cannot be timed; give --sizes above 0, and --timed-sizes out of them"
+            )
+        walked = list(walk(trace, reader, shares, ContextPilotOrder, shown))
+        chosen = [one for one in walked if one.size in wanted]
         asked = np.linspace(0, len(trace.prompts) - 1, timed).round().astype(int).tolist() if timed else []
         times = time_states(reader, trace, chosen, asked, Journal(out.with_suffix(".jsonl")), shown)
     rows = [row for one in walked for row in tell(trace, one, times)]
@@ -115,12 +134,11 @@ def walk(
     trace: Recorded,
     reader: Reader,
     sizes: Sequence[float],
-    pilot: Callable[[], Order],
+    pilot: Callable[[], Pilot],
     shown: Progress = ignore_progress,
 ) -> Iterator[Walked]:
     """Every cache of every size, through the whole trace; prefix caches also without a limit."""
     nbytes = {str(chunk): tokens * reader.bytes_per_token for chunk, tokens in enumerate(trace.lengths)}
-    orders = {name: list(_orders(name, trace, pilot)) for name in PREFIXES}
     whole = sum(nbytes.values())
     dims, total = reader.dims, (len(sizes) + 1) * len(PREFIXES) + len(sizes)
     known: list[Sized] = [
@@ -131,10 +149,8 @@ def walk(
     for size in (*sizes, None):
         limit = int((len(trace.prompts) if size is None else size) * whole)
         for name in PREFIXES:
-            prefixes, states = PrefixWalk(limit, nbytes), list[State]()
-            for order, ms in orders[name]:
-                found = prefixes.ask([str(chunk) for chunk in order])
-                states.append(State(order, order[:found], ms))
+            prefixes = PrefixWalk(limit, nbytes)
+            states = list(_found_of_prompts(trace, name, prefixes, pilot))
             yield Walked(name, size, states, prefixes.most)
             shown("walk", done := done + 1, total)
         if size is not None:
@@ -147,16 +163,21 @@ def walk(
             shown("walk", done := done + 1, total)
 
 
-def _orders(name: str, trace: Recorded, pilot: Callable[[], Order]) -> Iterator[tuple[tuple[int, ...], float]]:
-    """Each question's chunks as a prefix cache has them, and what ordering them took."""
-    reorder = pilot() if name == PREFIXES[2] else None
+def _found_of_prompts(trace: Recorded, name: str, prefixes: PrefixWalk, pilot: Callable[[], Pilot]) -> Iterator[State]:
+    """What a prefix cache finds of each question, with its chunks in the order that it has them in."""
+    order = pilot() if name == PREFIXES[2] else None
     for prompt in trace.prompts:
-        if reorder is None:
-            yield tuple(prompt if name == PREFIXES[0] else sorted(prompt)), 0.0
-            continue
-        began = perf_counter()
-        order = reorder([str(chunk) for chunk in prompt])
-        yield tuple(map(int, order)), (perf_counter() - began) * 1e3
+        began = process_time()
+        if order is not None:
+            chunks = order([str(chunk) for chunk in prompt])
+        else:
+            chunks = tuple(map(str, prompt if name == PREFIXES[0] else sorted(prompt)))
+        ms = (process_time() - began) * 1e3 if order is not None else 0.0
+        found, placed = prefixes.ask(chunks), tuple(map(int, chunks))
+        if order is not None:
+            for gone in prefixes.gone:
+                order.forget(gone)
+        yield State(placed, placed[:found], ms)
 
 
 # -- how long it takes -----------------------------------------------------------------------------------------------
@@ -180,7 +201,10 @@ def time_states(
         taken = partial(_time, reader, trace, which, states)
         found = dict(journal.recall(parts, lambda: list(taken().items()))) if number else taken()  # noqa: B023
         for who, (name, state) in states.items():
-            times.setdefault(who, {})[which] = found[_named(name, state)] + state.order_ms
+            ms = found[_named(name, state)]
+            if name == PREFIXES[0]:
+                ms = min(ms, found[name])  # what is found may cost more than it saves
+            times.setdefault(who, {})[which] = ms + state.order_ms
         shown("measure", number, len(asked))
     return times
 
@@ -188,7 +212,9 @@ def time_states(
 def _wanted(trace: Recorded, walked: Sequence[Walked], which: int) -> dict[tuple[str, float | None], tuple[str, State]]:
     """Who answers a question with what size of cache, by which name they are timed, and in which state."""
     prompt = tuple(trace.prompts[which])
-    wanted: dict[tuple[str, float | None], tuple[str, State]] = {("full", None): ("full", State(prompt, ()))}
+    wanted: dict[tuple[str, float | None], tuple[str, State]] = {
+        ("full", None): ("full", State(prompt, ())), (PREFIXES[0], 0.0): (PREFIXES[0], State(prompt, ())),
+    }  # fmt: skip
     for one in walked:
         state = one.states[which]
         if one.cache == CHUNKS:
@@ -202,7 +228,7 @@ def _named(name: str, state: State) -> str:
     """States that take the same time have the same name."""
     if name == PREFIXES[0]:
         return f"{name}: {state.order}, {len(state.found)}" if state.found else name
-    return f"{name}: {state.found}"
+    return f"{name}: {state.found}" if name != "full" else name
 
 
 def _time(
@@ -210,28 +236,41 @@ def _time(
 ) -> dict[str, float]:
     """Milliseconds of each state of a question, one after the other in an order of its own."""
     wanted = {_named(name, state): (name, state) for name, state in states.values()}
-    numbers_of = {chunk: place for place, chunk in enumerate(trace.prompts[which])}
+    places = {chunk: place for place, chunk in enumerate(trace.prompts[which])}
     rows = {one.name: one for one in (FULL, *ROWS)}
     fields = {label: rows.get(name, FULL) for label, (name, _) in wanted.items()}
-    texts = [" ".join(random_texts(1, trace.lengths[chunk], seed=chunk)) for chunk in numbers_of]
+    documents = [[text] for text in sized_texts([trace.lengths[chunk] for chunk in places], seed=which)]
     taken = {}
     with ExitStack() as stack:
         indexes = {label: stack.enter_context(at_hand(reader, "warm")) for label in wanted}
         filling = [(indexes[label], [fields[label]]) for label in wanted]
-        chunks = dict(zip(wanted, filled_alike(filling, texts, ignore_progress), strict=True))
+        chunks = dict(zip(wanted, filled_alike(filling, documents, ignore_progress), strict=True))
         for label in Random(which).sample([*wanted], len(wanted)):
-            (name, state), index = wanted[label], indexes[label]
-            turn = Turn.of(index, question(index, which), [chunks[label][numbers_of[chunk]] for chunk in state.order])
+            (name, state), index, row = wanted[label], indexes[label], fields[label]
+            index.prefix()  # which all have before the first question
+            turn = Turn.of(index, question(index, which), [chunks[label][places[chunk]] for chunk in state.order])
             if name == PREFIXES[0]:
-                peer = PrefixCache(reader)
-                if state.found:
-                    peer.first_token([*turn.parts[: 1 + len(state.found)], []])
-                taken[label] = other(peer).run(turn).ms
+                taken[label] = _time_prefixes(reader, turn, len(state.found))
                 continue
-            missing = [chunks[label][numbers_of[chunk]].id for chunk in state.order if chunk not in state.found]
+            missing = [chunks[label][places[chunk]].id for chunk in state.order if chunk not in state.found]
             index.evict([*index.catalog.keys_of_chunks(missing)])
-            taken[label] = own(Engine(reader, index), fields[label], "warm").run(turn).ms
+            answer = partial(Engine(reader, index).prefill, turn.question, turn.chunks, method=row.method)
+            taken[label] = _processor_ms(partial(answer, recompute=row.recompute))
     return taken
+
+
+def _time_prefixes(reader: Reader, turn: Turn, found: int) -> float:
+    """Milliseconds of a prefix cache that knows the system prefix, and so many of a prompt's chunks."""
+    peer = PrefixCache(reader, least=0.0)
+    if found:
+        peer.first_token([*turn.parts[: 1 + found], []])
+    return _processor_ms(partial(peer.first_token, turn.parts))
+
+
+def _processor_ms(work: Callable[[], object]) -> float:
+    began = process_time()
+    work()
+    return (process_time() - began) * 1e3
 
 
 # -- what is said of it ----------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -14,7 +15,7 @@ from ragcache_bench.speed import ingestion, machine, throughput
 from ragcache_bench.speed.latency import Latency, measure
 from ragcache_bench.speed.machine import added, instructions
 from ragcache_bench.speed.peers import PrefixCache, SameOrder
-from ragcache_bench.speed.peers.contextpilot import OrderedByContextPilot
+from ragcache_bench.speed.peers.contextpilot import ContextPilotOrder, OrderedByContextPilot
 from ragcache_bench.speed.peers.prefix_cache import LEAST
 from ragcache_bench.speed.runners import Turn, drop_pages, other, own, shuffled
 from ragcache_bench.speed.scaling import scaling
@@ -84,15 +85,19 @@ def test_a_prefix_cache_gives_what_full_prefill_gives(
 
 def test_a_peer_has_its_chunks_in_the_order_that_contextpilot_says(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[list[str]] = []
+    gone: list[set[str]] = []
 
     class Pilot:
         def __init__(self, *, use_gpu: bool) -> None:
             assert not use_gpu
 
-        def reorder(self, contexts: list[str]) -> tuple[list[list[str]], list[int]]:
+        def build_incremental(self, contexts: list[list[str]]) -> dict[str, list[Any]]:
             print("many words")
-            asked.append(contexts)
-            return [contexts[::-1]], [0]
+            asked.extend(contexts)
+            return {"reordered_contexts": [contexts[0][::-1]], "request_ids": [f"request {len(asked)}"]}
+
+        def remove_requests(self, requests: set[str]) -> None:
+            gone.append(requests)
 
     peer = Mock(remembers=True)
     peer.name = "prefix cache"
@@ -109,6 +114,12 @@ def test_a_peer_has_its_chunks_in_the_order_that_contextpilot_says(monkeypatch: 
     ordered.first_token([[1], [2, 3], [4], [5]])
     peer.first_token.assert_called_once_with([[1], [4], [2, 3], [5]])
     assert len(asked[0]) == 2
+    order = ContextPilotOrder()
+    assert [order(prompt) for prompt in ("ab", "ba", "ab")] == [("b", "a"), ("a", "b"), ("b", "a")]
+    order.forget(("b", "a"))
+    order.forget(("b", "a"))
+    order.forget(("c",))
+    assert gone == [{"request 2", "request 4"}]
 
 
 def test_peers_and_stores_take_part_in_latency(reader: Reader) -> None:

@@ -98,7 +98,7 @@ def peers(names: str, reader: "Reader", capacity: int, *, orders: bool) -> "Iter
                 elif limit is None:
                     found += llama(name)
                 else:
-                    raise InvalidArgument(f"{name} keeps all that it has; leave out either it or --cache-sizes")
+                    raise InvalidArgument(f"{name} has no limit on what it keeps; leave out either it or --cache-sizes")
             return found
 
         yield make

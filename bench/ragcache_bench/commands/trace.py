@@ -23,7 +23,7 @@ def trace(
     questions: Annotated[int, typer.Option("--n", min=2, metavar="N", help="Questions, from the first on.")] = 60,
     chunks: Annotated[int, typer.Option(min=1, metavar="N", help="Chunks of each, where they are drawn.")] = 8,
     tokens: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Tokens of each chunk; recorded ones are cut to no more.")
+        int, typer.Option(min=1, metavar="N", help="Tokens of each chunk; recorded ones are cut to so many.")
     ] = 256,
     pool: Annotated[int, typer.Option(min=1, metavar="N", help="Chunks there are, where they are drawn.")] = 200,
     exponent: Annotated[
@@ -33,7 +33,10 @@ def trace(
     names: Methods = "naive,fusionrag",
     recompute: Budgets = "0.15",
     caches: Annotated[
-        str, typer.Option("--cache-sizes", metavar="S,S", help="What each may hold, in shares of all chunks' KV.")
+        str,
+        typer.Option(
+            "--cache-sizes", metavar="S,S", help="What each may hold, in shares of the KV of what is asked for."
+        ),
     ] = "",
     store: speed.Store = "warm",
     peers: speed.Peers = "prefix-cache",

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import fmean
 
 import numpy as np
@@ -21,11 +22,12 @@ from ragcache_bench.metrics import bootstrap_ratio
 from ragcache_bench.records import Journal
 from ragcache_bench.speed.latency import at_hand
 from ragcache_bench.speed.peers import Peer
-from ragcache_bench.speed.runners import Runner, Taken, Turn, other, own, with_full
-from ragcache_bench.speed.shapes import filled_alike, question, random_texts
+from ragcache_bench.speed.runners import Runner, Taken, Turn, drop_pages, other, own, with_full
+from ragcache_bench.speed.shapes import filled_alike, question, sized_texts
 from ragcache_bench.speed.trace import Requests
 
 _MIB = 1 << 20
+_ALL = 1 << 62
 _ONE = Sampling(max_new_tokens=1)
 MakePeers = Callable[[int | None], Sequence[Peer]]
 
@@ -86,9 +88,10 @@ def replay(
 ) -> list[Replayed]:
     """Have everybody answer every question before the next one comes; what the journal knows is not timed again.
 
-    Whoever holds something is there once for each limit. Our methods each have their own index, filled before the first
-    question as far as the limit allows; what lacks is made when it is asked for, and stored if it is worth its place.
-    Peers begin with nothing, since what they keep is prompts, and so do our methods that keep KV of prompts.
+    Whoever holds something is there once for each limit. Each chunk is a document. Our methods have an index each,
+    filled before the first question as far as the limit allows; what lacks is made when it is asked for, and stored if
+    it is worth its place. Peers begin with nothing, since what they keep is prompts, and so do our methods that keep KV
+    of prompts.
 
     Parameters
     ----------
@@ -139,15 +142,17 @@ def _line_up(
     full, *others = with_full(field)
     asked = [(full, None), *((one, cache) for one in others for cache in caches)]
     indexes = [stack.enter_context(at_hand(reader, store)) for _ in asked]
-    first = [trace.lengths[chunk] for chunk in trace.prompts[0]]
-    texts = _texts([*trace.lengths, *first])
+    beside = [(one, cache) for cache in caches for one in peers(None if cache is None else _limit(cache, whole))]
+    for index, (_, cache) in zip(indexes, asked, strict=True):
+        if cache is not None:
+            index.bound.set_limit(_ALL)  # what takes how much work is noted from the first on
+    texts = sized_texts([*trace.lengths, *(trace.lengths[chunk] for chunk in trace.prompts[0])])
     ahead = [[] if _is_taken_from_prompts(one) else [one] for one, _ in asked]
-    chunks = filled_alike([*zip(indexes, ahead, strict=True)], texts, progress)
+    chunks = filled_alike([*zip(indexes, ahead, strict=True)], [[text] for text in texts], progress)
     found = []
     for index, mine, (one, cache) in zip(indexes, chunks, asked, strict=True):
         runner = (_answering if _is_taken_from_prompts(one) else own)(Engine(reader, index), one, store)
         found.append(_Answerer(replace(runner, remembers=runner.remembers or cache is not None), cache, index, mine))
-    beside = [(one, cache) for cache in caches for one in peers(None if cache is None else _limit(cache, whole))]
     found += [_Answerer(other(one), cache, indexes[0], chunks[0]) for one, cache in beside]
     for answerer in found:
         answerer.runner.run(answerer.turn(0, range(len(trace.lengths), len(texts))))
@@ -169,6 +174,8 @@ def _answering(engine: Engine, contender: Contender, store: str) -> Runner:
     row = contender.method
 
     def run(turn: Turn) -> Taken:
+        if store == "cold":
+            drop_pages(Path(engine.index.path))
         told = engine.answer(turn.question, turn.chunks, method=row, recompute=contender.recompute, sampling=_ONE)
         return Taken(told.report.ms.first_token, told.report)
 
@@ -180,12 +187,6 @@ def _limit(cache: float, whole: int) -> int:
     if not cache > 0:
         raise InvalidArgument(f"a cache of {cache:g} of all KV holds nothing; give a share above 0, for example 0.1")
     return int(cache * whole)
-
-
-def _texts(lengths: Sequence[int]) -> list[str]:
-    """Random words for chunks of so many tokens."""
-    whole = random_texts(len(lengths), max(lengths))
-    return [" ".join(text.split()[:length]) for text, length in zip(whole, lengths, strict=True)]
 
 
 def _timed(one: _Answerer, turn: Turn, journal: Journal, where: Sequence[str]) -> float:

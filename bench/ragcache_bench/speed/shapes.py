@@ -11,7 +11,7 @@ from torch import Tensor
 from ragcache.encode import Encoder, LeftContext, Prefixed
 from ragcache.encode.harvested import OVERHEAD
 from ragcache.errors import InvalidArgument
-from ragcache.index.chunks import Chunk
+from ragcache.index.chunks import Chunk, document_id
 from ragcache.index.index import Index
 from ragcache.model.buffer import ChunkKV
 from ragcache.model.plan import HIDDEN
@@ -114,6 +114,12 @@ def random_texts(count: int, words: int = CHUNK, seed: int = 0) -> list[str]:
     return [" ".join(f"w{word}" for word in row) for row in drawn]
 
 
+def sized_texts(lengths: Sequence[int], seed: int = 0) -> list[str]:
+    """Texts of so many random words."""
+    whole = random_texts(len(lengths), max(lengths), seed)
+    return [" ".join(text.split()[:length]) for text, length in zip(whole, lengths, strict=True)]
+
+
 def question(index: Index, number: int = 0) -> str:
     """As many words as make `QUESTION` tokens with what the template puts around them; the first one is its number."""
     around = sum(len(segment) for segment in index.template.question("w")) - 1
@@ -121,31 +127,32 @@ def question(index: Index, number: int = 0) -> str:
 
 
 def filled(index: Index, field: Sequence[Contender], texts: Sequence[str], progress: Progress) -> list[Chunk]:
-    """Put texts into an index as chunks with a KV under every recipe that is asked for, as `filled_alike` does."""
-    [chunks] = filled_alike([(index, field)], texts, progress)
+    """Put texts into an index as one document's chunks, as `filled_alike` does."""
+    [chunks] = filled_alike([(index, field)], [texts], progress)
     return chunks
 
 
 def filled_alike(
-    indexes: Sequence[tuple[Index, Sequence[Contender]]], texts: Sequence[str], progress: Progress
+    indexes: Sequence[tuple[Index, Sequence[Contender]]], documents: Sequence[Sequence[str]], progress: Progress
 ) -> list[list[Chunk]]:
-    """Put the same texts into indexes as chunks with a KV under every recipe that is asked for in each.
+    """Put the same documents' texts into indexes as chunks with a KV under every recipe that is asked for in each.
 
     What a KV holds does not matter to speed. So each chunk is prefilled once, by itself, and stored under every recipe:
     fusing each with ten others would take longer than everything that is measured.
     """
     chunks, recipes = [], []
     for index, field in indexes:
-        index.put("random words", "", [(text, 0, len(text)) for text in texts], {})
-        document = index.catalog.document_by_source("random words")
-        chunks.append(index.chunks([chunk.id for chunk in index.catalog.chunks_of(document.id if document else "")]))
+        for number, texts in enumerate(documents):
+            index.put(f"random words {number}", "", [(text, 0, len(text)) for text in texts], {})
+        rows = [index.catalog.chunks_of(document_id(f"random words {number}")) for number in range(len(documents))]
+        chunks.append(index.chunks([row.id for document in rows for row in document]))
         recipes.append({one.method.encode.recipe: one.method.encode for one in field if one.method.encode})
     for done, alike in enumerate(zip(*chunks, strict=True), 1):
         kv = indexes[0][0].reader.encode(alike[0].segment.token_ids)
         for (index, _), chunk, encoders in zip(indexes, alike, recipes, strict=True):
             for encoder in encoders.values():
                 _store(index, chunk, kv, encoder)
-        progress("encode", done, len(texts))
+        progress("encode", done, len(chunks[0]))
     return chunks
 
 

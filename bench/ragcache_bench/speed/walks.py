@@ -80,11 +80,14 @@ class PrefixWalk:
         Most bytes.
     sizes : mapping of str to int
         Bytes of each chunk.
+    gone : list of tuple of str
+        What the last question has pushed out.
     """
 
     limit: int
     sizes: Mapping[str, int]
     kept: OrderedDict[tuple[str, ...], None] = field(default_factory=OrderedDict)
+    gone: list[tuple[str, ...]] = field(default_factory=list)
     nbytes: int = 0
     most: int = 0
 
@@ -97,8 +100,10 @@ class PrefixWalk:
                 self.kept[start] = None
                 self.nbytes += self.sizes[start[-1]]
             self.kept.move_to_end(start)
+        self.gone.clear()
         while self.nbytes > self.limit:
-            gone, _ = self.kept.popitem(last=False)
-            self.nbytes -= self.sizes[gone[-1]]
+            start, _ = self.kept.popitem(last=False)
+            self.nbytes -= self.sizes[start[-1]]
+            self.gone.append(start)
         self.most = max(self.most, self.nbytes)
         return found

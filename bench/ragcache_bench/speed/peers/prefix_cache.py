@@ -28,10 +28,13 @@ class PrefixCache:
     limit : int, optional
         Most bytes of KV, where what prompts begin alike with counts once; what was used longest ago goes first, from a
         prompt's end on. Without it everything is kept.
+    least : float
+        Share of a prompt from which on a beginning is of use.
     """
 
     reader: Reader
     limit: int | None = None
+    least: float = LEAST
     name: str = field(default="prefix cache", init=False)
     remembers: bool = field(default=True, init=False)
     _known: list[tuple[Sequence[int], Any]] = field(default_factory=list, init=False, repr=False)
@@ -55,9 +58,8 @@ class PrefixCache:
         best = max(range(len(lengths)), key=lengths.__getitem__, default=None)
         length = 0 if best is None else min(lengths[best], len(ids) - 1)  # the last token is run anyway
         found = None
-        if best is not None and length >= LEAST * len(ids):
-            self._known.append(self._known.pop(best))  # the one used last
-            found = _beginning(self._known[-1][1], length)
+        if best is not None and length >= max(1, self.least * len(ids)):
+            found = _beginning(self._known[best][1], length)
         logits, cache = self.reader.stock(ids[length:] if found else ids, found)
         self._known.append((ids, cache))
         return logits
