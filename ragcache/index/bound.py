@@ -177,7 +177,10 @@ class DiskBound:
         pinned = self._catalog.keys_of_chunks(in_use)
         named = self._catalog.keys() - pinned
         sizes = {key: self._store.head(key) or 0 for key in self._store.list() if key in named}
-        gone = choose_victims(self._read(sizes), needed, new)
+        kept = self._read(sizes)
+        if new is not None:  # what was stored before there was a limit is taken to have been as much work per byte
+            kept = [one if one.work else replace(one, work=one.nbytes * new.work / new.nbytes) for one in kept]
+        gone = choose_victims(kept, needed, new)
         if gone is None:
             return False
         self._catalog.set_setting(_CLOCK, max(saved_per_byte(one) for one in gone))

@@ -118,6 +118,23 @@ def test_a_lower_limit_takes_effect_at_once_and_is_remembered(index: Index, read
         index.bound.set_limit(0)
 
 
+def test_what_was_stored_before_the_limit_stays_as_long_as_it_is_used(tmp_path: Path, reader: Reader) -> None:
+    with Index(tmp_path / "index", reader, memory_bytes=0) as index:
+        for number in range(12):
+            text = f"{number:02d} {WORDS[number % len(WORDS)]}".ljust(40, ".")
+            index.put(f"doc{number:02d}", "", [(text, 0, len(text))], {})
+        chunks = chunks_of(index)
+        for chunk in chunks[:4]:
+            index.make(chunk, Alone())
+        index.bound.set_limit(index.store.total_bytes() + 100)
+        [row] = index.catalog.encodings(chunks[0].id, Alone.recipe)
+        for newcomer in chunks[4:]:
+            index.bound.serve(row.key)
+            index.make(newcomer, Alone())
+        assert chunks[0].id in stored(index)
+        assert chunks[-1].id in stored(index)
+
+
 def test_a_limit_binds_whoever_has_the_index_open(index: Index, reader: Reader) -> None:
     with Index(index.path, reader, memory_bytes=0) as other:
         list(other.encode(Alone()))
