@@ -167,3 +167,37 @@ def test_the_committed_table_says_what_its_json_says(study: Any) -> None:
         pytest.skip("`make bench/recorded-trace` takes an hour")
     content = json.loads(file.read_text(encoding="utf-8"))
     assert study["markdown"](content["rows"], content["meta"]) == file.with_suffix(".md").read_text("utf-8")
+
+
+def test_the_page_says_what_was_measured(study: Any) -> None:
+    content = json.loads((ROOT / "docs" / "benchmarks" / "recorded-trace.json").read_text(encoding="utf-8"))
+    page = (ROOT / "docs" / "benchmarks" / "speed.md").read_text(encoding="utf-8")
+    rows = {(row["method"], row["cache"]): row for row in content["rows"]}
+    trace, prefixes = content["meta"]["trace"], study["PREFIXES"]
+    assert f"{trace['questions']:,} questions" in page
+    assert f"{short(trace['seen_before'], 3)} of these tokens" in " ".join(page.split())
+    for size in dict.fromkeys(row["cache"] for row in content["rows"]):
+        found = [span(rows[name, size]["found"], 3) for name in prefixes]
+        ours = "all that were ingested" if size is None else span(rows["naive", size]["found"], 3)
+        assert f"| {named(size)} | {' | '.join([*found, ours])} |" in page
+        for method in ("naive", "auto", "fusionrag"):
+            if "sooner" in (row := rows.get((method, size), {})):
+                share = f" at {named(row['recompute'])}" if row["recompute"] else ""
+                sooner = " | ".join(map(span, row["sooner"].values()))
+                assert f"| {named(size)} | `{method}`{share} | {row['mean_ms'] / 1e3:.2f} | {sooner} |" in page
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    plain, default = (rows[name, 1.0]["sooner"]["full"]["mean"] for name in (prefixes[0], "auto"))
+    assert f"on SmolLM2: {short(plain)} times, the default {short(default)}." in readme
+
+
+def named(size: float | None) -> str:
+    return "no limit" if size is None else f"{size * 100:g} %"
+
+
+def short(value: float, digits: int = 2) -> str:
+    return f"{value:.{digits}f}".removeprefix("0") if value < 1 else f"{value:.{digits}f}"
+
+
+def span(one: dict[str, float], digits: int = 2) -> str:
+    mean, low, high = (short(one[end], digits) for end in ("mean", "low", "high"))
+    return f"{mean} [{low}, {high}]"
