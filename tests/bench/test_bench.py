@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from conftest import byte_tokenizer, tiny_model
 from ragcache_bench.commands import quality as bench_quality
-from ragcache_bench.speed import latency, shapes, throughput, trace
+from ragcache_bench.speed import latency, replay, shapes, throughput
 from ragcache_cli.main import app
 from typer.testing import CliRunner, Result
 
@@ -247,6 +247,8 @@ def test_times_are_printed_and_written_alike(
         (["latency", "--peers", "llama.cpp:q3"], "llama.cpp:q3"),
         (["trace", "--store", "tape"], "tape"),
         (["trace", "--pool", "2"], "pool of 2"),
+        (["trace", "--data", "tape:reel"], "tape:reel"),
+        (["trace", "--peers", "llama.cpp:q3"], "llama.cpp:q3"),
         (["throughput", "--context", "100"], "100"),
     ],
 )
@@ -255,7 +257,7 @@ def test_a_wrong_option_of_a_timing_shows_before_anything_runs(
 ) -> None:
     monkeypatch.setitem(shapes.SHAPES, "qwen2.5-0.5b", DWARF)
     monkeypatch.chdir(tmp_path)
-    for module, name in ((latency, "measure"), (trace, "replay"), (throughput, "measure")):
+    for module, name in ((latency, "measure"), (replay, "replay"), (throughput, "measure")):
         monkeypatch.setattr(module, name, lambda *given, **how: pytest.fail("something ran"))
     result = CliRunner().invoke(app, ["bench", *options])
     assert result.exit_code == 2

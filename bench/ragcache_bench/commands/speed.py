@@ -12,6 +12,7 @@ from ragcache_bench.commands.options import known, show, split, use_threads, wri
 if TYPE_CHECKING:
     from ragcache.model.reader import Reader
     from ragcache_bench.speed.peers import Peer
+    from ragcache_bench.speed.peers.gguf import Precision
     from ragcache_bench.speed.replay import MakePeers
 
 ModelShape = Annotated[str, typer.Option(metavar="NAME", help="Sizes of a published model, or a checkpoint.")]
@@ -24,7 +25,7 @@ Peers = Annotated[
     str,
     typer.Option(metavar="A,B", help="Of prefix-cache, contextpilot, llama.cpp:q8_0, llama.cpp:bf16, llama.cpp:f32."),
 ]
-_LLAMA = "llama.cpp:"
+_LLAMA: "dict[str, Precision]" = {"llama.cpp:q8_0": "q8_0", "llama.cpp:bf16": "bf16", "llama.cpp:f32": "f32"}
 
 
 def shaped(shape: str, dtype: str, device: str, threads: int | None) -> "Reader":
@@ -70,6 +71,8 @@ def peers(names: str, reader: "Reader", capacity: int, *, orders: bool) -> "Iter
     from ragcache_bench.speed.peers import PrefixCache, SameOrder
     from ragcache_bench.speed.peers.contextpilot import OrderedByContextPilot
 
+    for name in split(names):
+        known(name, dict.fromkeys(("prefix-cache", "contextpilot", *_LLAMA)))
     with ExitStack() as stack:
 
         def llama(name: str) -> "list[Peer]":
@@ -77,9 +80,8 @@ def peers(names: str, reader: "Reader", capacity: int, *, orders: bool) -> "Iter
 
             if reader.device.type != "cpu":
                 raise InvalidArgument("llama.cpp runs on the CPU here; compare with it on --device cpu")
-            precision = known(name, {f"{_LLAMA}{one}": one for one in ("q8_0", "bf16", "f32")})
-            long, short = stack.enter_context(contexts(reader, precision, capacity, threads=torch.get_num_threads()))
-            called = f"llama.cpp {precision}"
+            long, short = stack.enter_context(contexts(reader, _LLAMA[name], capacity, threads=torch.get_num_threads()))
+            called = f"llama.cpp {_LLAMA[name]}"
             restored = f"{called}, restored prefix"
             return [
                 LlamaCold(long, called),
