@@ -22,7 +22,7 @@ from ragcache_bench import report
 from ragcache_bench.commands.options import numbers, write
 from ragcache_bench.markdown import table
 from ragcache_bench.metrics import bootstrap, bootstrap_ratio
-from ragcache_bench.speed.walks import POLICIES, ChunkWalk, Sized
+from ragcache_bench.speed.simulation import POLICIES, SimulatedStore, Sized
 
 from ragcache.model.cost import ModelDims
 
@@ -78,7 +78,7 @@ def walk(
     most = int(limit * sum(nbytes for _, nbytes, _ in known.values()))
     told = {}
     for policy in POLICIES:
-        store = ChunkWalk(most, policy)
+        store = SimulatedStore(most, policy)
         told[policy] = [_asked(store, [known[one] for one in question], now) for now, question in enumerate(trace)]
         hits = [hit / len(question) for (hit, *_), question in zip(told[policy], trace, strict=True)]
         yield {
@@ -92,7 +92,7 @@ def walk(
             yield {"limit": limit, "policy": f"saved per byte minus {policy}", "work": asdict(bootstrap(gain))}
 
 
-def _asked(store: ChunkWalk, chunks: Sequence[Sized], now: float) -> tuple[int, float, float]:
+def _asked(store: SimulatedStore, chunks: Sequence[Sized], now: float) -> tuple[int, float, float]:
     """Hits of a question, the work they saved, and the work of all its chunks."""
     found = store.ask(chunks, now)
     return len(found), sum(work for key, _, work in chunks if key in found), sum(work for _, _, work in chunks)

@@ -24,7 +24,7 @@ from pathlib import Path
 from random import Random
 from statistics import fmean
 from time import process_time
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -41,8 +41,8 @@ from ragcache_bench.speed.peers import PrefixCache
 from ragcache_bench.speed.peers.contextpilot import ContextPilotOrder
 from ragcache_bench.speed.runners import Turn
 from ragcache_bench.speed.shapes import PREFIX, filled_alike, question, sized_texts
+from ragcache_bench.speed.simulation import SimulatedPrefixCache, SimulatedStore, Sized
 from ragcache_bench.speed.trace import Recorded, read_trace
-from ragcache_bench.speed.walks import ChunkWalk, PrefixWalk, Sized
 from ragcache_cli.terminal import progress
 
 from ragcache.engine.engine import Engine
@@ -56,16 +56,6 @@ ROWS = (Contender(METHODS["naive"]), Contender(METHODS["auto"], 0.05), Contender
 CHUNKS = "chunks"  # the cache that all our rows have
 PREFIXES = ("prefix cache", "prefix cache, sorted", "prefix cache, ContextPilot's order")
 _MIB = 1 << 20
-
-
-class Pilot(Protocol):
-    """Orders chunks by what it ordered before."""
-
-    def __call__(self, chunks: Sequence[str]) -> tuple[str, ...]:
-        """The chunks in its order."""
-
-    def forget(self, prompt: Sequence[str]) -> None:
-        """Have it know that a prompt is no longer held."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +124,7 @@ def walk(
     trace: Recorded,
     reader: Reader,
     sizes: Sequence[float],
-    pilot: Callable[[], Pilot],
+    pilot: Callable[[], ContextPilotOrder],
     shown: Progress = ignore_progress,
 ) -> Iterator[Walked]:
     """Every cache of every size, through the whole trace; prefix caches also without a limit."""
@@ -149,12 +139,12 @@ def walk(
     for size in (*sizes, None):
         limit = int((len(trace.prompts) if size is None else size) * whole)
         for name in PREFIXES:
-            prefixes = PrefixWalk(limit, nbytes)
+            prefixes = SimulatedPrefixCache(limit, nbytes)
             states = list(_found_of_prompts(trace, name, prefixes, pilot))
             yield Walked(name, size, states, prefixes.most)
             shown("walk", done := done + 1, total)
         if size is not None:
-            store, states = ChunkWalk(limit), list[State]()
+            store, states = SimulatedStore(limit), list[State]()
             store.fill(known)
             for number, prompt in enumerate(trace.prompts, 1):
                 there = store.ask([known[chunk] for chunk in prompt], number)
@@ -163,17 +153,18 @@ def walk(
             shown("walk", done := done + 1, total)
 
 
-def _found_of_prompts(trace: Recorded, name: str, prefixes: PrefixWalk, pilot: Callable[[], Pilot]) -> Iterator[State]:
+def _found_of_prompts(
+    trace: Recorded, name: str, prefixes: SimulatedPrefixCache, pilot: Callable[[], ContextPilotOrder]
+) -> Iterator[State]:
     """What a prefix cache finds of each question, with its chunks in the order that it has them in."""
     order = pilot() if name == PREFIXES[2] else None
     for prompt in trace.prompts:
-        began = process_time()
+        placed, ms = tuple(sorted(prompt) if name == PREFIXES[1] else prompt), 0.0
         if order is not None:
-            chunks = order([str(chunk) for chunk in prompt])
-        else:
-            chunks = tuple(map(str, prompt if name == PREFIXES[0] else sorted(prompt)))
-        ms = (process_time() - began) * 1e3 if order is not None else 0.0
-        found, placed = prefixes.ask(chunks), tuple(map(int, chunks))
+            began = process_time()
+            placed = tuple(map(int, order([str(chunk) for chunk in prompt])))
+            ms = (process_time() - began) * 1e3
+        found = prefixes.ask([str(chunk) for chunk in placed])
         if order is not None:
             for gone in prefixes.gone:
                 order.forget(gone)
@@ -194,12 +185,14 @@ def time_states(
 ) -> Times:
     """Milliseconds to the first token of some questions, by everybody with every cache; equal states are timed once."""
     times: dict[tuple[str, float | None], dict[int, float]] = {}
-    key = [reader.fingerprint, str(torch.get_num_threads()), repr(trace)]
-    for number, which in enumerate([*asked[:1], *asked]):  # the first one warms up
+    rows = [f"{row.name} {row.recompute}" for row in ROWS]
+    key = [reader.fingerprint, str(torch.get_num_threads()), repr(trace), *rows]
+    for which in asked[:1]:
+        _time(reader, trace, which, _wanted(trace, walked, which))  # warms up
+    for number, which in enumerate(asked, 1):
         states = _wanted(trace, walked, which)
         parts = [*key, str(which), *sorted(_named(*state) for state in states.values())]
-        taken = partial(_time, reader, trace, which, states)
-        found = dict(journal.recall(parts, lambda: list(taken().items()))) if number else taken()  # noqa: B023
+        found: dict[str, float] = journal.recall(parts, partial(_time, reader, trace, which, states))
         for who, (name, state) in states.items():
             ms = found[_named(name, state)]
             if name == PREFIXES[0]:
@@ -287,7 +280,7 @@ def tell(trace: Recorded, walked: Walked, times: Times) -> Iterator[dict[str, An
         name = row.name if row else walked.cache
         told = {"method": name, "recompute": row.recompute if row else None, **same}
         if (name, walked.size) in times:
-            told |= {**_taken(times, name, walked.size)}
+            told |= _taken(times, name, walked.size)
         yield told
 
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ragcache_bench.records import Journal
 from ragcache_bench.speed.shapes import random_reader
+from ragcache_bench.speed.simulation import SimulatedPrefixCache, SimulatedStore, Sized
 from ragcache_bench.speed.trace import Recorded, begin_alike
-from ragcache_bench.speed.walks import ChunkWalk, PrefixWalk, Sized
 
 from ragcache.engine.engine import Engine
 from ragcache.model.reader import Reader
@@ -51,7 +51,7 @@ class Backwards:
 # -- prefixes --------------------------------------------------------------------------------------------------------
 @given(PROMPTS, st.integers(1, 40))
 def test_a_prefix_cache_holds_whole_beginnings_within_its_limit(prompts: list[list[int]], limit: int) -> None:
-    cache = PrefixWalk(limit, BYTES)
+    cache = SimulatedPrefixCache(limit, BYTES)
     for prompt in prompts:
         named = tuple(map(str, prompt))
         begins = [start for start in cache.kept if named[: len(start)] == start]
@@ -62,13 +62,13 @@ def test_a_prefix_cache_holds_whole_beginnings_within_its_limit(prompts: list[li
 
 @given(PROMPTS)
 def test_without_a_limit_a_prefix_cache_finds_what_begins_alike(prompts: list[list[int]]) -> None:
-    trace, cache = Recorded("made", "0", prompts, TRACE.lengths), PrefixWalk(10**6, BYTES)
+    trace, cache = Recorded("made", "0", prompts, TRACE.lengths), SimulatedPrefixCache(10**6, BYTES)
     found = sum(sum(trace.lengths[chunk] for chunk in prompt[: cache.ask([*map(str, prompt)])]) for prompt in prompts)
     assert found / sum(trace.lengths[chunk] for prompt in prompts for chunk in prompt) == begin_alike(trace)
 
 
 def test_what_was_used_longest_ago_goes_first_and_a_beginning_after_what_it_begins() -> None:
-    cache = PrefixWalk(15, BYTES)
+    cache = SimulatedPrefixCache(15, BYTES)
     assert [cache.ask(prompt) for prompt in ("01", "2", "01", "2")] == [0, 0, 2, 1]
     assert cache.ask("4") == 0  # 8 bytes, for which all of "01" goes, and then "2" has to stay
     assert set(cache.kept) == {("2",), ("4",)}
@@ -80,7 +80,7 @@ def test_what_was_used_longest_ago_goes_first_and_a_beginning_after_what_it_begi
 @given(PROMPTS, st.integers(1, 40), st.sampled_from(["saved per byte", "lru", "lfu"]))
 def test_a_store_finds_what_it_holds_within_its_limit(prompts: list[list[int]], limit: int, policy: str) -> None:
     known: list[Sized] = [(str(chunk), tokens, 10.0 * tokens) for chunk, tokens in enumerate(TRACE.lengths)]
-    store = ChunkWalk(limit, policy)
+    store = SimulatedStore(limit, policy)
     store.fill(known)
     for now, prompt in enumerate(prompts, 1):
         there = {str(chunk) for chunk in prompt} & set(store.kept)
@@ -185,6 +185,13 @@ def test_the_page_says_what_was_measured(study: Any) -> None:
                 share = f" at {named(row['recompute'])}" if row["recompute"] else ""
                 sooner = " | ".join(map(span, row["sooner"].values()))
                 assert f"| {named(size)} | `{method}`{share} | {row['mean_ms'] / 1e3:.2f} | {sooner} |" in page
+    flat, whole = " ".join(page.split()), {name: rows[name, 1.0]["sooner"]["full"] for name in (*prefixes, "naive")}
+    assert f"{trace['tokens']:,.0f} tokens of passages each, out of {trace['pool']:,} passages" in flat
+    assert f"{short(trace['begin_alike'], 3)} as the beginning of a prompt" in flat
+    full = rows["naive", 1.0]["mean_ms"] * whole["naive"]["mean"] / 1e3
+    assert f"full prefill takes {full:.1f} seconds" in flat
+    plain, _, pilot = (span(whole[name]) for name in prefixes)
+    assert f"prefix cache is {plain} times sooner than full prefill, in ContextPilot's order {pilot} times" in flat
     readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     plain, default = (rows[name, 1.0]["sooner"]["full"]["mean"] for name in (prefixes[0], "auto"))
     assert f"on SmolLM2: {short(plain)} times, the default {short(default)}." in readme

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from ragcache_bench.contenders import Contender
 from ragcache_bench.records import Journal
 from ragcache_bench.speed.peers import PrefixCache
-from ragcache_bench.speed.peers.peer import distinct_tokens
+from ragcache_bench.speed.peers.peer import Parts, distinct_tokens
 from ragcache_bench.speed.replay import Replayed, replay
-from ragcache_bench.speed.runners import Turn
 from ragcache_bench.speed.shapes import random_reader
 from ragcache_bench.speed.trace import Recorded, Trace, begin_alike, prompt_tokens, read_trace, seen_before
 
@@ -163,23 +162,23 @@ def test_a_replay_goes_on_where_it_was(reader: Reader, tmp_path: Path, monkeypat
 
 
 def test_what_remembers_reads_again_what_was_timed_before(reader: Reader, tmp_path: Path) -> None:
-    asked: list[Turn] = []
+    asked: list[Parts] = []
 
     class Remembering:
         name, remembers, held = "remembering", True, 0
 
         def reset(self) -> None: ...
 
-        def ready(self, parts: object) -> None: ...
+        def ready(self, parts: Parts) -> None: ...
 
-        def first_token(self, parts: object) -> torch.Tensor:
-            asked.append(parts)  # type: ignore[arg-type]
+        def first_token(self, parts: Parts) -> torch.Tensor:
+            asked.append(parts)
             return torch.zeros(1)
 
         def settle(self) -> None: ...
 
     for _ in range(2):
-        replay(reader, [], SHORT, Journal(tmp_path / "trace.jsonl"), peers=lambda _: [Remembering()])  # type: ignore[list-item]
+        replay(reader, [], SHORT, Journal(tmp_path / "trace.jsonl"), peers=lambda _: [Remembering()])
     assert len(asked) == 2 * (SHORT.questions + 1)  # with the warm-up
 
 

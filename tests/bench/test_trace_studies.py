@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 from ragcache_bench.speed.shapes import question, random_reader, random_texts
+from ragcache_bench.speed.simulation import SimulatedPrefixCache
 from ragcache_bench.speed.trace import Trace
-from ragcache_bench.speed.walks import PrefixWalk
 from ragcache_bench.tasks.trace import BoundTrace
 
 from ragcache import Sampling
@@ -136,7 +136,7 @@ def test_the_leaf_that_was_asked_for_longest_ago_goes_first_by_lru(words: Reader
 def test_a_tree_by_lru_finds_what_a_prefix_cache_does(limit: int, words: Reader, studies: Any) -> None:
     trace = Trace(questions=200, chunks=3, tokens=8, pool=7)
     sizes = {str(chunk): tokens for chunk, tokens in enumerate(trace.lengths)}
-    tree, cache = studies["prefix_tree"]["Tree"](words.dims, sizes, 1, limit, "lru"), PrefixWalk(limit, sizes)
+    tree, cache = studies["prefix_tree"]["Tree"](words.dims, sizes, 1, limit, "lru"), SimulatedPrefixCache(limit, sizes)
     for prompt in trace.prompts:
         named = [str(chunk) for chunk in prompt]
         assert tree.ask(named)[0] == 8 * cache.ask(named)

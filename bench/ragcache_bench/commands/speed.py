@@ -11,9 +11,8 @@ from ragcache_bench.commands.options import known, show, split, use_threads, wri
 
 if TYPE_CHECKING:
     from ragcache.model.reader import Reader
-    from ragcache_bench.speed.peers import Peer
+    from ragcache_bench.speed.peers import MakePeers, Peer
     from ragcache_bench.speed.peers.gguf import Precision
-    from ragcache_bench.speed.replay import MakePeers
 
 ModelShape = Annotated[str, typer.Option(metavar="NAME", help="Sizes of a published model, or a checkpoint.")]
 Dtype = Annotated[str, typer.Option("--dtype", metavar="DTYPE", help="float32, bfloat16 or float16.")]

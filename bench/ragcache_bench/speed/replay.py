@@ -1,6 +1,6 @@
 """A trace of questions, answered one after the other by everybody: how soon the first token comes, and what is held."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from ragcache_bench.contenders import Contender
 from ragcache_bench.metrics import bootstrap_ratio
 from ragcache_bench.records import Journal
 from ragcache_bench.speed.latency import at_hand
-from ragcache_bench.speed.peers import Peer
+from ragcache_bench.speed.peers import MakePeers
 from ragcache_bench.speed.runners import Runner, Taken, Turn, drop_pages, other, own, with_full
 from ragcache_bench.speed.shapes import filled_alike, question, sized_texts
 from ragcache_bench.speed.trace import Requests
@@ -29,7 +29,6 @@ from ragcache_bench.speed.trace import Requests
 _MIB = 1 << 20
 _ALL = 1 << 62
 _ONE = Sampling(max_new_tokens=1)
-MakePeers = Callable[[int | None], Sequence[Peer]]
 
 
 @dataclass(frozen=True)

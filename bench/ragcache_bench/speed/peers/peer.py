@@ -1,7 +1,7 @@
 """What a benchmark asks of something else that answers."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar, Protocol
@@ -39,6 +39,10 @@ class Peer(Protocol):
 
     def settle(self) -> None:
         """Keep for later what is kept once the first token is out; not timed."""
+
+
+#: Peers that may hold so many bytes, or what they like.
+MakePeers = Callable[[int | None], Sequence[Peer]]
 
 
 @dataclass(frozen=True)

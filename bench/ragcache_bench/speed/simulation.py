@@ -1,4 +1,4 @@
-"""Caches without KV, walked through a trace: what each would hold, and find, within a limit."""
+"""Simulated caches, with sizes in the place of KV: what each would hold, and find, of a trace within a limit."""
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ Sized = tuple[str, int, float]
 
 
 @dataclass
-class ChunkWalk:
+class SimulatedStore:
     """A store of chunks' KV: what a question lacks is made, and takes the place of what is worth less.
 
     Attributes
@@ -69,7 +69,7 @@ class ChunkWalk:
 
 
 @dataclass
-class PrefixWalk:
+class SimulatedPrefixCache:
     """An exact prefix cache: prompts' beginnings, a chunk at a time; what was used longest ago goes first.
 
     The system prefix is the same for all, and takes no room.
