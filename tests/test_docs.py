@@ -371,12 +371,25 @@ def test_what_tuning_to_read_apart_is_worth_is_what_was_measured() -> None:
         for said, name in zip(spans, names, strict=True):
             assert not said or float(said) == pytest.approx(row[name], abs=0.00051)
     own = json.loads((DOCS / "benchmarks" / "tuned-rows-reader.json").read_text())
-    rows = {(row["method"], row["recompute"]): row for row in own["pooled"]}
-    for name in ("turborag", "block-attention", "kvlink"):
-        scores = (rows[name, 0.0]["score"], rows[name, 0.05]["score"], rows[f"full of {name}", None]["score"])
-        said = " | ".join(f"{score:.3f}"[1:] for score in scores)
-        assert re.search(rf"^\| `{name}`[^|]* \| {re.escape(said)} \|$", page, re.MULTILINE)
-    for tuned in public["meta"]["tuned"]:
+    rows = {(row["method"], row["recompute"]): row for row in own["pooled"] if row["task"] == "all tasks"}
+    lines = {
+        f"`{name}`": ((name, 0.0), (name, 0.05), (f"full of {name}", None))
+        for name in ("turborag", "block-attention", "kvlink")
+    }
+    lines["control:"] = (("naive of full", None), ("auto of full", 0.05), ("full of full", None))
+    for name, cells in lines.items():
+        said = " | ".join(f"{rows[cell]['score']:.3f}"[1:] for cell in cells)
+        assert re.search(rf"^\| {name}[^|]* \| {re.escape(said)} \|$", page, re.MULTILINE)
+    plain = [
+        f"{rows[one]['score']:.3f}"[1:] for one in (("full", None), ("naive", None), ("random", 0.05), ("auto", 0.05))
+    ]
+    flat = " ".join(page.split())
+    assert "full prefill {}, `naive` {}, random 5 % {}, **default {}**".format(*plain) in flat
+    twins = [row["score"] for row in own["pooled"] if row["task"] == "all twins"]
+    assert "all of them have .95 to .98" in flat
+    assert min(twins) >= 0.95
+    assert max(twins) < 0.985
+    for tuned in [*public["meta"]["tuned"], *own["meta"]["tuned"]]:
         assert all(f"{tuned['ordinary'][name]:.3f}"[1:] in page for name in ("nats_before", "nats_after"))
 
 
