@@ -60,7 +60,7 @@ class PrefixCache:
         found = None
         if best is not None and length >= max(1, self.least * len(ids)):
             found = _beginning(self._known[best][1], length)
-        logits, cache = self.reader.stock(ids[length:] if found else ids, found)
+        logits, cache = self.reader.stock(ids if found is None else ids[length:], found)
         self._known.append((ids, cache))
         return logits
 
