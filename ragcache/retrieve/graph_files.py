@@ -19,6 +19,7 @@ from ragcache.errors import IndexFormat, ingest
 _DATABASE = "chroma.sqlite3"
 _SUMS = "ragcache-sums.json"
 _HEADER = struct.Struct("<iQQQ")  # of hnswlib: version, offset, room for how many vectors, how many there are
+_RESERVED = "data_level0.bin", "length.bin"  # memory for vectors, as it was found until there are some
 _BLOCK = 1 << 24
 
 _Stat = tuple[int, int, int]
@@ -28,7 +29,9 @@ class GraphFiles:
     """What stands in a Chroma folder beside its database.
 
     Checksums hold for the state of the graph that the database names. Behind a writer that was killed, and behind
-    another program's, nothing is checked until somebody records them again. Whoever calls has the turn to write.
+    another program's, nothing is checked until somebody records them again. What no vector has taken yet is not read,
+    and Chroma writes it anew when it is asked: it is not checked, or a program that was killed while it asked would
+    leave checksums that are wrong. Whoever calls has the turn to write.
 
     Parameters
     ----------
@@ -56,7 +59,7 @@ class GraphFiles:
         self._sums = recorded["sums"] if recorded.get("state") == self._state() else {}
         if self._sums:
             gone = sorted({*self._sums} - {*found})
-            if wrong := gone or [name for name in found if self._sum(name) != self._sums.get(name)]:
+            if wrong := gone or [name for name in found if not self._holds(name)]:
                 raise IndexFormat(
                     f"{self.path / wrong[0]} is not what was written: its checksum is another. Delete {self.path} and "
                     f"run `{ingest(self.path.parent)}`, which makes it anew."
@@ -105,6 +108,12 @@ class GraphFiles:
                 return found
         return {}
 
+    def _holds(self, name: str) -> bool:
+        """Whether a file is what was written, as far as anything reads it."""
+        file = self.path / name
+        unread = file.name in _RESERVED and _is_unused(file.with_name("header.bin"))
+        return name in self._sums and (unread or self._sum(name) == self._sums[name])
+
     def _sum(self, name: str) -> str:
         digest = xxhash.xxh3_128()
         with (self.path / name).open("rb") as file:
@@ -119,9 +128,17 @@ def clear_unused(path: Path) -> None:
     Chroma writes the memory that it has reserved for them as it found it, with whatever the process had freed there:
     texts, keys, headers of requests. Nobody may write to the folder meanwhile.
     """
-    for about in path.glob("*/header.bin"):
-        header = about.read_bytes()[: _HEADER.size]
-        if len(header) == _HEADER.size and _HEADER.unpack(header)[-1] == 0:  # vectors; later all of a file is in use
-            for file in (about.with_name(name) for name in ("data_level0.bin", "length.bin")):
+    for header in path.glob("*/header.bin"):
+        if _is_unused(header):  # later all of a file is in use
+            for file in map(header.with_name, _RESERVED):
                 with suppress(FileNotFoundError), file.open("r+b") as opened:
                     opened.write(bytes(os.fstat(opened.fileno()).st_size))
+
+
+def _is_unused(header: Path) -> bool:
+    """Whether a search graph holds no vector, by the file that tells."""
+    try:
+        about = header.read_bytes()[: _HEADER.size]
+    except FileNotFoundError:
+        return False
+    return len(about) == _HEADER.size and _HEADER.unpack(about)[-1] == 0

@@ -118,6 +118,31 @@ def test_nothing_of_the_processs_memory_is_in_the_files(tmp_path: Path) -> None:
     again.close()
 
 
+def test_a_program_killed_while_it_asks_does_not_leave_wrong_checksums(tmp_path: Path) -> None:
+    """Chroma writes the memory that it has reserved at each question, and the process may end there."""
+    script = f"""
+        import os
+        import numpy as np
+        from pathlib import Path
+        from ragcache.retrieve import Vectors, vectors as module
+        vectors = Vectors(Path({str(tmp_path)!r}), "chunks")
+        vectors.upsert(["a", "b"], np.eye(2, 16, dtype=np.float32))
+        vectors.close()
+        again = Vectors(Path({str(tmp_path)!r}), "chunks")
+        module.clear_unused = lambda path: os._exit(9)
+        again.count()
+    """
+    filled = {**os.environ, "MALLOC_PERTURB_": str(0xFF ^ ord("#")), "PYTHONMALLOC": "malloc"}
+    done = subprocess.run([sys.executable, "-c", dedent(script)], check=False, env=filled)
+    assert done.returncode == 9
+    (file,) = tmp_path.glob("*/data_level0.bin")
+    assert any(file.read_bytes())
+    again = Vectors(tmp_path, "chunks")
+    assert again.query(np.eye(2, 16, dtype=np.float32)[1], 1) == [("b", pytest.approx(1))]
+    again.close()
+    assert not any(file.read_bytes())
+
+
 def test_a_missing_vector_is_an_error_that_names_it(vectors: Vectors) -> None:
     vectors.upsert(names(2), unit(2))
     with pytest.raises(IndexFormat, match="no vector for 1 of 2 chunks, gone first"):
