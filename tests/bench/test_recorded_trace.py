@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
+from figures import short, span
 from hypothesis import given
 from hypothesis import strategies as st
 from ragcache_bench.records import Journal
@@ -199,12 +200,3 @@ def test_the_page_says_what_was_measured(study: Any) -> None:
 
 def named(size: float | None) -> str:
     return "no limit" if size is None else f"{size * 100:g} %"
-
-
-def short(value: float, digits: int = 2) -> str:
-    return f"{value:.{digits}f}".removeprefix("0") if value < 1 else f"{value:.{digits}f}"
-
-
-def span(one: dict[str, float], digits: int = 2) -> str:
-    mean, low, high = (short(one[end], digits) for end in ("mean", "low", "high"))
-    return f"{mean} [{low}, {high}]"

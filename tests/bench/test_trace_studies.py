@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import torch
+from figures import short, span
 from ragcache_bench.speed.shapes import question, random_reader, random_texts
 from ragcache_bench.speed.simulation import SimulatedPrefixCache
 from ragcache_bench.speed.trace import Trace
@@ -26,6 +27,7 @@ from ragcache.report import CacheReport, ChunkReport, Timings, Tokens
 
 ROOT = Path(__file__).parents[2]
 NAMES = {"repeat_trace": "repeat-trace", "prefix_tree": "prefix-tree", "speculation": "speculation"}
+TREES = {"drawn": "prefix-tree", "RAGPulse": "prefix-tree-ragpulse"}
 SIZES = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2,
          "num_key_value_heads": 1, "vocab_size": 1000}  # fmt: skip
 ONE = Sampling(max_new_tokens=1)
@@ -48,6 +50,49 @@ def test_a_committed_table_says_what_its_json_says(name: str, studies: Any) -> N
         pytest.skip(f"{file.name} is not there yet: `make bench/{file.stem}` takes an hour")
     content = json.loads(file.read_text(encoding="utf-8"))
     assert studies[name]["markdown"](content["rows"], content["meta"]) == file.with_suffix(".md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("trace", TREES)
+def test_the_page_says_what_a_tree_hits_and_how_soon(trace: str, studies: Any) -> None:
+    file = ROOT / "docs" / "benchmarks" / f"{TREES[trace]}.json"
+    content = json.loads(file.read_text(encoding="utf-8"))
+    assert studies["prefix_tree"]["markdown"](content["rows"], content["meta"]) == file.with_suffix(".md").read_text()
+    found = {(row["reorder"], row["policy"], row["limit"]): row for row in content["rows"]}
+    heads = [(f"{trace}, 0.1", "PGDSF", 0.1), ("", "LRU", 0.1), (f"{trace}, 1", "PGDSF", 1), ("", "LRU", 1)]
+    for head, policy, limit in [*heads, (f"{trace}, none", "either", None)]:
+        kept, sorted_ = (found[reorder, policy.lower() if limit else None, limit] for reorder in (False, True))
+        cells = [cell for row in (kept, sorted_) for cell in (span(row["hits"], 3), span(row["sooner"]))]
+        assert " ".join(f"| {head} | {policy} | {' | '.join(cells)} |".split()) in speed_page()
+
+
+def test_the_page_says_how_soon_rows_that_keep_prompts_answer_a_recorded_trace() -> None:
+    content = json.loads((ROOT / "docs" / "benchmarks" / "trace-ragpulse-reader.json").read_text(encoding="utf-8"))
+    names = [
+        "naive",
+        "auto",
+        "prophetkv",
+        "cachecraft",
+        "ragcache",
+        "prefix cache",
+        "prefix cache, ContextPilot's order",
+    ]
+    rows = {(row["method"], row["cache"]): row for row in content["rows"]}
+    for size in (0.1, 1.0):
+        digits = {name: 1 if rows[name, size]["speedup"] >= 10 else 2 for name in names}
+        cells = [span(sooner(rows[name, size]), digits[name]) for name in names]
+        assert f"| {size * 100:g} % | {' | '.join(cells)} |" in speed_page()
+    assert (
+        f"takes {short(rows['full', None]['mean_ms'] / 1e3)} seconds ([figures](trace-ragpulse-reader.md)"
+        in speed_page()
+    )
+
+
+def speed_page() -> str:
+    return " ".join((ROOT / "docs" / "benchmarks" / "speed.md").read_text(encoding="utf-8").split())
+
+
+def sooner(row: Mapping[str, float]) -> dict[str, float]:
+    return {"mean": row["speedup"], "low": row["speedup_low"], "high": row["speedup_high"]}
 
 
 # -- a trace of chunks that need their header ------------------------------------------------------------------------
