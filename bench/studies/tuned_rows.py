@@ -89,6 +89,23 @@ def known_tuning(adapter: Path) -> Tuning:
     return tuning
 
 
+def check_distinct(readers: Sequence[tuple[Path | None, Tuning | None]]) -> None:
+    """Refuse two adapters of one recipe, whose answers would stand in one row.
+
+    Raises
+    ------
+    InvalidArgument
+        If there are two.
+    """
+    known: dict[str, Path] = {}
+    for folder, tuning in readers:
+        if folder and tuning and (other := known.setdefault(tuning.recipe, folder)) != folder:
+            raise InvalidArgument(
+                f"{other} and {folder} are both of the recipe {tuning.recipe}, and a table has one row for it; run the "
+                "study once for each, with another --out"
+            )
+
+
 def lost(folder: Path) -> dict[str, Any]:
     """What tuning cost on ordinary prompts, as `ragcache finetune` measured it: nats a token before and after."""
     report_file = folder / "report.json"
@@ -114,6 +131,7 @@ def main(
     chosen = chosen_tasks(tasks, data or [], chunks)
     examples: dict[str, list[Example]] = {name: list(task.examples(n, seed)) for name, task in chosen.items()}
     readers = [(None, None), *((folder, known_tuning(folder)) for folder in adapter)]
+    check_distinct(readers)
     only = set(split(methods))
     records, about, how = list[Record](), dict[str, Any](), list[dict[str, Any]]()
     for folder, tuning in readers:

@@ -21,21 +21,23 @@ def attend(
         The layer; not asked for anything.
     query : Tensor
         (batch, heads, rows, head_dim).
-    key, value : Tensor
+    key : Tensor
         (batch, kv_heads, columns, head_dim).
+    value : Tensor
+        (batch, kv_heads, columns, value_dim).
     attention_mask : Tensor
         Additive, (batch, 1, rows, columns).
     scaling : float
         Of the scores.
     """
-    batch, heads, rows, dim = query.shape
+    batch, heads, rows, dim = query.shape  # the values of latent attention are narrower
     groups = key.shape[1]
     stacked = (query * scaling).reshape(batch, groups, -1, dim)  # the heads of a group below each other
     scores = (stacked @ key.mT).view(
         batch, groups, -1, rows, key.shape[2]
     )  # (batch, groups, heads / groups, rows, columns)
     weights = torch.softmax(scores.add_(attention_mask[:, :, None]), -1).flatten(2, 3)
-    out = (weights @ value).view(batch, heads, rows, dim)
+    out = (weights @ value).view(batch, heads, rows, value.shape[-1])
     return out.transpose(1, 2).contiguous(), None
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from ragcache_finetune.files import write_whole
 from ragcache_finetune.recipes import RECIPES
 
 _READ = {
@@ -14,7 +15,7 @@ _READ = {
 
 def write_card(folder: Path, report: dict[str, Any]) -> None:
     """Write README.md into an adapter's folder, in place of PEFT's own."""
-    (folder / "README.md").write_text(card(report), encoding="utf-8")
+    write_whole(folder / "README.md", card(report))
 
 
 def card(report: dict[str, Any]) -> str:

@@ -3,12 +3,14 @@
 import json
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from transformers import TrainerCallback
 
 from ragcache.report import Progress
+from ragcache_finetune.files import write_whole
 from ragcache_finetune.settings import Settings
 
 STAGE = "training"
@@ -48,7 +50,7 @@ class Curve(TrainerCallback):
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
         """Keep what belongs to the steps that are done; look once before the first."""
         kept = [line for line in self._lines() if line["step"] <= state.global_step]
-        self._file.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+        write_whole(self._file, "".join(json.dumps(line) + "\n" for line in kept))
         self._seconds = max((line["seconds"] for line in kept), default=0.0)
         if state.global_step == 0:
             self._look(0, model)
@@ -83,6 +85,8 @@ class Curve(TrainerCallback):
             file.write(json.dumps({**line, "seconds": round(self._seconds, 1)}) + "\n")
 
     def _lines(self) -> list[dict[str, Any]]:
-        if not self._file.exists():
-            return []
-        return [json.loads(line) for line in self._file.read_text(encoding="utf-8").splitlines()]
+        found: list[dict[str, Any]] = []
+        for line in self._file.read_text(encoding="utf-8").splitlines() if self._file.exists() else ():
+            with suppress(ValueError):  # the half of one that a kill, or a full disk, has left
+                found.append(json.loads(line))
+        return found

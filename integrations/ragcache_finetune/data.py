@@ -64,16 +64,22 @@ def retrieve(settings: Settings, note: Callable[[str], None]) -> list[Context]:
         )
     asked = read(settings.questions)
     for one in asked:
-        if not one.answers:
+        if not any(answer.strip() for answer in one.answers):
             raise InvalidArgument(f'line {one.line} of {settings.questions} has no answer to learn; add its "answers"')
     with RagCache.open(settings.data, create=False) as rag:
         found = [
             (one, tuple(chunk.text for chunk in rag.retrieve(one.question, top_k=settings.top_k))) for one in asked
         ]
+    if all(len(texts) < 2 for _, texts in found):
+        raise InvalidArgument(
+            f"{settings.data} retrieves one chunk for a question, so there is no border between chunks to learn from; "
+            "give --top-k 5"
+        )
+    stated = {one.line: tuple(answer for answer in one.answers if answer.strip()) for one in asked}
     kept = [
-        Context(texts, (Asked(one.question, one.answers),))
+        Context(texts, (Asked(one.question, stated[one.line]),))
         for one, texts in found
-        if len(texts) > 1 and any(holds(text, one.answers) for text in texts)
+        if len(texts) > 1 and any(holds(text, stated[one.line]) for text in texts)
     ]
     if not kept:
         raise InvalidArgument(

@@ -9,9 +9,10 @@ from ragcache_bench.datasets.item import holds
 from torch import Tensor
 from transformers.cache_utils import DynamicCache
 
+from ragcache.model.architecture import cache_argument
 from ragcache_finetune.contexts import Context
 from ragcache_finetune.layout import Sample, SampleLayout
-from ragcache_finetune.links import embed
+from ragcache_finetune.links import activation_dtype, embed
 from ragcache_finetune.masks import additive, visible
 
 REPLY = 24
@@ -53,11 +54,11 @@ def _read(model: Any, sample: Sample) -> DynamicCache:
     cache = DynamicCache(config=model.config)
     inputs = {
         "input_ids": torch.tensor([sample.ids[:shared]], device=device),
-        "attention_mask": additive(visible(sample)[:shared, :shared], model.dtype).to(device),
+        "attention_mask": additive(visible(sample)[:shared, :shared], activation_dtype(model)).to(device),
         "position_ids": torch.tensor([sample.positions[:shared]], device=device),
         "link": torch.tensor([sample.link[:shared]], device=device),
     }
-    model.base_model(**embed(model, inputs), past_key_values=cache, use_cache=True)
+    model.base_model(**embed(model, inputs), **cache_argument(model, cache), use_cache=True)
     return cache
 
 
@@ -81,11 +82,11 @@ def _continue(model: Any, ids: list[int], position: int, cache: DynamicCache) ->
     mask = torch.ones(count, seen + count, dtype=torch.bool).tril(seen)
     output = model(
         input_ids=torch.tensor([ids], device=model.device),
-        attention_mask=additive(mask, model.dtype).to(model.device),
+        attention_mask=additive(mask, activation_dtype(model)).to(model.device),
         position_ids=torch.arange(position, position + count, device=model.device)[None],
-        past_key_values=cache,
         use_cache=True,
         logits_to_keep=1,
+        **cache_argument(model, cache),
     )
     logits: Tensor = output.logits[0, -1]
     return logits

@@ -19,6 +19,12 @@ def add_links(model: Any, documents: int, links: int) -> None:
     model.register_parameter(NAME, torch.nn.Parameter(table.mean(0) + table.std(0) * drawn))
 
 
+def activation_dtype(model: Any) -> torch.dtype:
+    """What a model computes in; its own `dtype` is that of its first parameter, which link tokens would be."""
+    found: torch.dtype = model.get_input_embeddings().weight.dtype
+    return found
+
+
 def embed(model: Any, inputs: dict[str, Any]) -> dict[str, Any]:
     """The same inputs of a model, with the embeddings of link tokens in place of token ids, where there are any."""
     given = dict(inputs)

@@ -23,7 +23,7 @@ def load_base(settings: Settings) -> Reader:
     Raises
     ------
     InvalidArgument
-        If there is no such model, or its layers see a window only.
+        If there is no such model, its layers see a window only, or pass a state from token to token.
     UnsupportedModel
         If its KV cannot be moved.
     """
@@ -33,6 +33,13 @@ def load_base(settings: Settings) -> Reader:
         raise InvalidArgument(
             f"the model {settings.model!r} has layers that see the last {windowed} tokens only, and training with a "
             "mask of chunks knows no windows; name a model without sliding windows with --model"
+        )
+    others = sorted({*(getattr(reader.model.config.get_text_config(), "layer_types", None) or ())} - {"full_attention"})
+    if reader.states or others:
+        raise InvalidArgument(
+            f"the model {settings.model!r} has layers of another kind than full attention "
+            f"({', '.join(others) or 'a state passes from token to token'}), and a mask of chunks does not reach them; "
+            "name a model of full attention with --model"
         )
     # With a mask and gradients, the fused kernels of a CPU fall back to something slower than plain products.
     reader.model.set_attn_implementation(attention.NAME if reader.device.type == "cpu" else "sdpa")

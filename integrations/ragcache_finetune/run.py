@@ -3,7 +3,8 @@
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from errno import EDQUOT, ENOSPC
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,34 +13,27 @@ import torch
 from transformers import TrainingArguments
 from transformers.trainer_utils import get_last_checkpoint
 
-from ragcache.errors import InvalidArgument
+from ragcache.errors import InvalidArgument, RagCacheError, StorageFull
 from ragcache.model.reader import Reader
 from ragcache.model.tuning import Tuning, read_tuning, write_tuning
 from ragcache.report import Progress, ignore_progress
 from ragcache_finetune import ordinary
 from ragcache_finetune.card import write_card
-from ragcache_finetune.contexts import Context, digest, hold_out, read_contexts
+from ragcache_finetune.contexts import Context, digest
 from ragcache_finetune.curve import Curve
-from ragcache_finetune.data import load_contexts
 from ragcache_finetune.examine import share_answered
+from ragcache_finetune.files import read_json, write_json
 from ragcache_finetune.layout import SampleLayout
-from ragcache_finetune.links import save_links
+from ragcache_finetune.links import activation_dtype, save_links
 from ragcache_finetune.masks import collate
+from ragcache_finetune.material import Material, count, gather_material
 from ragcache_finetune.models import computing_dtype, load_base, make_trainable
 from ragcache_finetune.recipes import Recipe, find_recipe
 from ragcache_finetune.settings import Settings
 from ragcache_finetune.trainer import Course, LinkTrainer, answer_loss
 
-CHECKPOINTS, RUN, REPORT = "checkpoints", "run.json", "report.json"
+CHECKPOINTS, RUN, REPORT, ORDINARY, CURVE = "checkpoints", "run.json", "report.json", "ordinary.json", "curve.jsonl"
 _KEPT = 2  # checkpoints; the last may be half written when a process is killed
-
-
-@dataclass(frozen=True)
-class Material:
-    """What is trained on, and what is examined."""
-
-    training: list[Context]
-    held: list[Context]
 
 
 def finetune(
@@ -65,27 +59,45 @@ def finetune(
     ------
     InvalidArgument
         If something that is asked for cannot be, or the folder holds another run.
+    StorageFull
+        If the disk is full; the last checkpoint is as it was.
     """
+    try:
+        return _finetune(settings, note, progress)
+    except OSError as error:
+        if isinstance(error, RagCacheError) or error.errno not in (ENOSPC, EDQUOT):
+            raise
+        raise StorageFull(
+            f"the disk refused a write to {settings.out} ({error.strerror}); free some space and run the same command "
+            "again, which goes on from the last checkpoint"
+        ) from error
+
+
+def _finetune(settings: Settings, note: Callable[[str], None], progress: Progress) -> dict[str, Any]:
     recipe = find_recipe(settings.recipe, settings.links)
     check_folder(settings.out, recipe)
-    material = _material(settings, note)
-    about = settings.as_dict() | {"links": recipe.links, "contexts": digest(material.training + material.held)}
-    _claim(settings.out, about)
-    if (done := settings.out / REPORT).exists():
-        note(f"{settings.out} is trained already; name another folder with --out to train again")
-        return dict(json.loads(done.read_text(encoding="utf-8")))
+    material = gather_material(settings, note)
     reader = load_base(settings)
+    about = settings.as_dict() | {
+        "links": recipe.links, "contexts": digest(material.training + material.held),
+        "dtype": str(computing_dtype(settings)).removeprefix("torch."), "fingerprint": reader.fingerprint,
+    }  # fmt: skip
+    _claim(settings.out, about)
+    if (done := read_json(settings.out / REPORT)) is not None:
+        note(f"{settings.out} is trained already; name another folder with --out to train again")
+        return dict(done)
     former = _former_replies(settings.out, reader)
     layout = SampleLayout(reader.tokenizer, recipe, ordinary.leading_space(reader.tokenizer, former))
-    documents = max(len(context.chunks) for context in material.training + material.held) if recipe.links else 0
-    before = ordinary.nats(reader.model, former)
     _check_lengths(material, layout, reader)
+    course = Course(material.training, layout, settings.steps * settings.batch, settings.seed)
+    documents = course.most_chunks if recipe.links else 0
+    if recipe.links:
+        material = material.examine_up_to(documents, note)
+    before = ordinary.nats(reader.model, former)
     model = make_trainable(reader.model, settings, recipe, documents)
     _say_passes(settings, recipe, material, note)
-    curve = Curve(settings.out / "curve.jsonl", settings, progress, partial(_examine, reader, layout, material.held))
-    trainer = _trainer(
-        model, settings, Course(material.training, layout, settings.steps * settings.batch, settings.seed), curve
-    )
+    curve = Curve(settings.out / CURVE, settings, progress, partial(_examine, reader, layout, material.held))
+    trainer = _trainer(model, settings, course, curve)
     trainer.train(resume_from_checkpoint=_last_whole(settings.out / CHECKPOINTS))
     tuning = Tuning(
         recipe.name, recipe.attention, recipe.positions, recipe.links, documents, settings.base, settings.steps
@@ -115,40 +127,27 @@ def check_folder(out: Path, recipe: Recipe) -> None:
         raise InvalidArgument(f"{out} exists and holds no run of `ragcache finetune`; name a new folder with --out")
 
 
-def _material(settings: Settings, note: Callable[[str], None]) -> Material:
-    contexts = load_contexts(settings, note)
-    if settings.validation:
-        return Material(contexts, read_contexts(settings.validation)[: settings.held_out])
-    training, held = hold_out(contexts, settings.seed, settings.held_out)
-    if not training:
-        raise InvalidArgument(
-            f"all contexts of {settings.data} share chunks with those held out; name a file of others with --validation"
-        )
-    return Material(training, held)
-
-
 def _claim(out: Path, about: dict[str, Any]) -> None:
-    """Begin a run in a folder, or go on with the same one."""
-    file = out / RUN
-    if file.exists():
-        theirs = json.loads(file.read_text(encoding="utf-8"))
-        other = {name: (theirs.get(name), value) for name, value in about.items() if theirs.get(name) != value}
-        if other:
-            said = ", ".join(f"{name} {was!r}, not {now!r}" for name, (was, now) in other.items())
-            raise InvalidArgument(
-                f"{out} holds a run with {said}; go on with the same, or name another folder with --out"
-            )
+    """Begin a run in a folder, or go on with the same one; of one that came to no checkpoint nothing is kept."""
+    theirs = read_json(out / RUN) or {}
+    other = {name: (theirs.get(name), value) for name, value in about.items() if theirs.get(name) != value}
+    if not other:
+        return
+    if (out / REPORT).exists() or _last_whole(out / CHECKPOINTS):
+        said = ", ".join(f"{name} {was!r}, not {now!r}" for name, (was, now) in other.items())
+        raise InvalidArgument(f"{out} holds a run with {said}; go on with the same, or name another folder with --out")
+    for name in (ORDINARY, CURVE):
+        (out / name).unlink(missing_ok=True)
     out.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    write_json(out / RUN, about)
 
 
 def _former_replies(out: Path, reader: Reader) -> list[ordinary.Reply]:
     """What the untrained model says to ordinary prompts; said once, for a run that goes on too."""
-    file = out / "ordinary.json"
+    file = out / ORDINARY
     if not file.exists():
-        found = ordinary.replies(reader.model, reader.tokenizer)
-        file.write_text(json.dumps([asdict(one) for one in found]), encoding="utf-8")
-    return [ordinary.Reply(**one) for one in json.loads(file.read_text(encoding="utf-8"))]
+        write_json(file, [asdict(one) for one in ordinary.replies(reader.model, reader.tokenizer)])
+    return [ordinary.Reply(**one) for one in read_json(file)]
 
 
 def _check_lengths(material: Material, layout: SampleLayout, reader: Reader) -> None:
@@ -189,7 +188,7 @@ def _trainer(model: Any, settings: Settings, course: Course, curve: Curve) -> Li
         output_dir=str(settings.out / CHECKPOINTS), max_steps=settings.steps, seed=settings.seed,
         per_device_train_batch_size=1, gradient_accumulation_steps=settings.batch, learning_rate=settings.rate,
         lr_scheduler_type="cosine", warmup_steps=max(1, settings.steps // 10), weight_decay=0.0, adam_beta2=0.98,
-        save_steps=settings.every, save_total_limit=_KEPT, logging_steps=min(10, settings.every),
+        save_steps=settings.every, save_total_limit=_KEPT, logging_steps=min(10, settings.every, settings.steps),
         bf16=settings.full_weights and dtype == torch.bfloat16, use_cpu=not torch.cuda.is_available(),
         train_sampling_strategy="sequential", remove_unused_columns=False, report_to=[], disable_tqdm=True,
         dataloader_pin_memory=False,
@@ -197,7 +196,7 @@ def _trainer(model: Any, settings: Settings, course: Course, curve: Curve) -> Li
     if arguments.n_gpu > 1:  # samples are read one by one; the Trainer would put one for each GPU into a batch
         arguments._n_gpu = 1
     return LinkTrainer(
-        model, arguments, train_dataset=course, data_collator=partial(collate, dtype=model.dtype),
+        model, arguments, train_dataset=course, data_collator=partial(collate, dtype=activation_dtype(model)),
         compute_loss_func=answer_loss, callbacks=[curve],
     )  # fmt: skip
 
@@ -224,13 +223,9 @@ def _finish(
     if settings.full_weights:
         reader.tokenizer.save_pretrained(settings.out)
     write_tuning(settings.out, tuning)
-    report = {**about, **asdict(tuning), **curve.totals(), "training": _count(material.training),
-              "held_out": _count(material.held), "ordinary": cost}  # fmt: skip
+    report = {**about, **asdict(tuning), **curve.totals(), "training": count(material.training),
+              "held_out": count(material.held), "ordinary": cost}  # fmt: skip
     write_card(settings.out, report)
-    (settings.out / REPORT).write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    write_json(settings.out / REPORT, report)
     shutil.rmtree(settings.out / CHECKPOINTS)
     return report
-
-
-def _count(contexts: list[Context]) -> dict[str, int]:
-    return {"contexts": len(contexts), "questions": sum(len(context.asked) for context in contexts)}

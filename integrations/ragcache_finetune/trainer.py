@@ -42,13 +42,22 @@ class Course(Dataset[Sample]):
 
     def __getitem__(self, number: int) -> Sample:
         turn, place = divmod(number, len(self._contexts))
-        if turn not in self._orders:
-            size = len(self._contexts)
-            self._orders = {turn: Random(f"{self._seed} {turn}").sample(range(size), size)}
-        which = self._orders[turn][place]
+        which = self._order(turn)[place]
         attention = self._layout.recipe.attention
         independent = (which + turn) % 2 == 1 if attention == "alternating" else attention == "independent"
         return self._layout.sample(self._contexts[which], independent=independent)
+
+    @property
+    def most_chunks(self) -> int:
+        """Chunks of the longest context that is read at all."""
+        return max(len(self._contexts[which].chunks) for which in self._order(0)[: self._count])
+
+    def _order(self, turn: int) -> list[int]:
+        """The contexts of a pass."""
+        if turn not in self._orders:
+            size = len(self._contexts)
+            self._orders = {turn: Random(f"{self._seed} {turn}").sample(range(size), size)}
+        return self._orders[turn]
 
 
 class LinkTrainer(Trainer):

@@ -136,6 +136,8 @@ class Opening:
     def settings(self, reader: "Reader") -> dict[str, Any]:
         """What the index is to remember, a model having been loaded."""
         chunk_tokens, top_k = _SIZES.get(reader.name, (CHUNK_TOKENS, TOP_K))
+        if reader.tuning is not None:  # by `ragcache finetune`, which teaches to read several chunks
+            top_k = max(top_k, TOP_K)
         if not self.known and self.method.encode is not None and reader.states and not reader.refused:
             chunk_tokens = self._state_tokens(reader, chunk_tokens)
         given = not isinstance(self.embedder, str) if not self.known else self.known.get("embedder_given")

@@ -1,14 +1,18 @@
 """Readers by name: the bundled test model, a small real one that another package brings, and any checkpoint."""
 
+import logging
 from pathlib import Path
 
 from ragcache import bundled
 from ragcache.model import smollm2
+from ragcache.model.adapter_config import note_base
 from ragcache.model.checkpoint import BUNDLED as BUNDLED
 from ragcache.model.checkpoint import SMOLLM2 as SMOLLM2
 from ragcache.model.checkpoint import SMOLLM2_TUNED as SMOLLM2_TUNED
 from ragcache.model.fallback import FallbackReader
 from ragcache.model.reader import Reader
+
+_log = logging.getLogger(__name__)
 
 
 def load_reader(
@@ -41,11 +45,13 @@ def load_reader(
     StorageFull
         If there is no room to unpack it.
     InvalidArgument, UnsupportedModel, UnusableAdapter
-        As `Reader.load`.
+        As `Reader.load`. An adapter that fits, and says that it is of another model, is taken with a warning.
     """
     kind = Reader if reuse else FallbackReader
     reader = kind.load(checkpoint_of(name), dtype=dtype, device=device, adapter=adapter)
     reader.name = name
+    if adapter and (said := note_base(adapter, name)):
+        _log.warning(said)
     return reader
 
 

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from functools import cache, lru_cache
 from typing import Any
 
-from ragcache.model.adapter_config import note_base
 from ragcache.model.checkpoint import SMOLLM2_TUNED
 from ragcache.model.loading import BUNDLED
 from ragcache.model.reader import Reader
@@ -34,10 +33,10 @@ def is_test_model(reader: Reader) -> bool:
 
 
 def describe_model(reader: Reader, *, new: bool, by_default: bool) -> str:
-    """What people should know of an index's model; more where the index is new, or nobody named the model."""
-    size = SMALL_MODEL if by_default and new and reader.name == SMOLLM2_TUNED else ""
-    base = note_base(reader.adapter, reader.name) if new and reader.adapter else ""
-    return "; ".join(filter(None, [TEST_MODEL if is_test_model(reader) else size, base]))
+    """What people should know of an index's model; more where the index is new, and nobody named the model."""
+    if is_test_model(reader):
+        return TEST_MODEL
+    return SMALL_MODEL if by_default and new and reader.name == SMOLLM2_TUNED else ""
 
 
 @cache

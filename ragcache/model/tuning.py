@@ -30,7 +30,8 @@ class Tuning:
         Name of the recipe, as in `ragcache finetune --recipe NAME`.
     attention : str
         "full": everything before it. "independent": a chunk's tokens attend to their own chunk only, everything else
-        to all that stands before it. "alternating": every sample once under each.
+        to all that stands before it. "alternating": a sample is read under one in one pass, and under the other in
+        the next.
     positions : str
         "reordered": every token at its place in the prompt (TurboRAG, 2410.07590). "composite": every chunk begins
         where the first one does, and what follows begins behind the longest.

@@ -51,6 +51,7 @@ class Reading:
             allow_reset=False, sqlite_db_config=database, persist_path=str(folder), hnsw_cache_size=_OPEN_INDICES
         )
         self._id = str(self._bindings.get_collection(name, *_PLACE).id)
+        self._count: int | None = None
 
     @classmethod
     def open(cls, path: Path, name: str) -> Self | None:
@@ -71,8 +72,10 @@ class Reading:
             self._copy.cleanup()
 
     def count(self) -> int | None:
-        """How many vectors there are; None where it fails."""
-        return self._ask(lambda: int(self._bindings.count(self._id, *_PLACE)))
+        """How many vectors there are; None where it fails. Counted once: whoever writes ends an opening."""
+        if self._count is None:
+            self._count = self._ask(lambda: int(self._bindings.count(self._id, *_PLACE)))
+        return self._count
 
     def query(self, embedding: NDArray[np.float32], k: int) -> tuple[Sequence[str], Sequence[float]] | None:
         """Ids and cosine distances of the `k` nearest; None where it fails."""

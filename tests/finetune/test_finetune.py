@@ -1,16 +1,20 @@
 """`ragcache finetune`: learns, goes on where it was killed, and refuses what nothing can be learnt from."""
 
+import errno
 import json
+import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
-from ragcache.errors import InvalidArgument
+from ragcache.errors import InvalidArgument, StorageFull
 from ragcache.model.reader import Reader
 from ragcache.model.tuning import read_tuning
 
@@ -21,6 +25,8 @@ from ragcache_finetune import run
 from ragcache_finetune.contexts import Asked, Context, hold_out, read_contexts
 from ragcache_finetune.data import invent
 from ragcache_finetune.layout import SampleLayout
+from ragcache_finetune.links import NAME, activation_dtype, add_links
+from ragcache_finetune.material import gather_material
 from ragcache_finetune.recipes import find_recipe
 from ragcache_finetune.run import finetune
 from ragcache_finetune.settings import Settings
@@ -36,10 +42,10 @@ KILLED: dict[str, dict[str, Any]] = {"kvlink": {"recipe": "kvlink"}, "full": {"f
 NAMES = ("Oslo", "Bern", "Rome", "Lima", "Kyiv", "Cork")
 
 
-def write_rows(file: Path) -> Path:
-    """Six contexts of three chunks with two questions each."""
+def write_rows(file: Path, names: Sequence[str] = NAMES) -> Path:
+    """A context of three chunks with two questions for each name."""
     rows = []
-    for number, name in enumerate(NAMES):
+    for number, name in enumerate(names):
         chunks = [f"Mill {number} is in {name}.", f"Its owner is M{number}.", "It rains."]
         rows.append({"question": f"Where is mill {number}?", "answers": [name], "chunks": chunks})
         rows.append({"question": "Who owns it?", "answers": [f"M{number}", "M"], "chunks": chunks})
@@ -264,7 +270,8 @@ def test_what_was_not_examined_is_not_called_zero(checkpoint: Path, tmp_path: Pa
     none = settings(checkpoint, tmp_path / "none")
     assert "none were examined" in command(none, "--validation", none.data, "--held-out", 0)
     some = settings(checkpoint, tmp_path / "some")
-    assert "answered 0.0 (independent mask) before" in command(some, "--validation", some.data, "--held-out", 1)
+    others = write_rows(tmp_path / "others.jsonl", names=("Turin", "Ghent"))
+    assert "answered 0.0 (independent mask) before" in command(some, "--validation", others, "--held-out", 1)
     assert "(2) | 0.000 (independent mask) before" in (some.out / "README.md").read_text()
 
 
@@ -289,3 +296,94 @@ except ImportError as error:
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
     assert done.stdout.startswith("MissingExtra")
     assert "pip install 'ragcache-kv[finetune]'" in done.stdout
+
+
+# -- what must not be mixed up ---------------------------------------------------------------------------------------
+def test_what_is_examined_is_not_trained_on_and_what_that_costs_is_said(checkpoint: Path, tmp_path: Path) -> None:
+    given = settings(checkpoint, tmp_path)
+    notes = list[str]()
+    some = write_rows(tmp_path / "some.jsonl", names=NAMES[:2])
+    found = gather_material(replace(given, validation=some), notes.append)
+    assert (len(found.training), len(found.held)) == (4, 2)
+    assert "2 of 6 contexts are not trained on" in notes[0]
+    with pytest.raises(InvalidArgument, match=r"no context of .* is left to train on"):
+        gather_material(replace(given, validation=Path(given.data)), quietly)
+    rows = [{"question": "Where?", "answers": ["x"], "chunks": [f"a{i // 4}", f"b{i}"]} for i in range(40)]
+    shared = tmp_path / "shared.jsonl"
+    shared.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = gather_material(replace(given, data=str(shared), held_out=2), notes.append)
+    assert f"{38 - len(found.training)} of 40 contexts are not trained on" in notes[-1]
+
+
+def test_link_tokens_are_trained_for_the_chunks_that_training_reads(checkpoint: Path, tmp_path: Path) -> None:
+    longer = tmp_path / "longer.jsonl"
+    rows = [{"question": "Where?", "answers": ["x"], "chunks": [f"c{i}" for i in range(count)]} for count in (2, 5)]
+    longer.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    given, notes = settings(checkpoint, tmp_path, recipe="kvlink", validation=longer), list[str]()
+    finetune(given, note=notes.append)
+    tuning = read_tuning(given.out)
+    assert tuning is not None
+    assert tuning.documents == 3, "five were never read"
+    assert any("1 of 2 held-out contexts are not examined" in note for note in notes)
+
+
+def test_a_run_goes_on_with_the_same_model_only(checkpoint: Path, tmp_path: Path) -> None:
+    given = settings(checkpoint, tmp_path)
+    finetune(given, note=quietly)
+    other = tmp_path / "elsewhere" / checkpoint.name
+    shutil.copytree(checkpoint, other)
+    weights = load_file(other / "model.safetensors")
+    save_file({name: value * 1.5 for name, value in weights.items()}, other / "model.safetensors", {"format": "pt"})
+    with pytest.raises(InvalidArgument, match="holds a run with fingerprint"):
+        finetune(replace(given, model=str(other)), note=quietly)
+
+
+def test_a_run_that_could_not_begin_leaves_its_folder_to_the_next(checkpoint: Path, tmp_path: Path) -> None:
+    long = tmp_path / "long.jsonl"
+    rows = [{"question": "Where?", "answers": ["x"], "chunks": ["word " * 9000, "b"]}] * 2
+    long.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    given = settings(checkpoint, tmp_path, data=str(long))
+    with pytest.raises(InvalidArgument, match="give it fewer chunks"):
+        finetune(given, note=quietly)
+    write_rows(long)
+    finetune(given, note=quietly)
+
+
+def test_a_full_disk_is_a_storage_error_and_the_run_goes_on(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = settings(checkpoint, tmp_path)
+
+    def refuse(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "write_card", refuse)
+        with pytest.raises(StorageFull, match="free some space and run the same command"):
+            finetune(given, note=quietly)
+    with (given.out / "curve.jsonl").open("a") as file:
+        file.write('{"step": 4, "lo')
+    assert finetune(given, note=quietly)["loss"] is not None
+
+
+def test_a_run_of_fewer_steps_than_a_checkpoint_takes_has_a_loss(checkpoint: Path, tmp_path: Path) -> None:
+    assert finetune(settings(checkpoint, tmp_path, steps=1, every=50), note=quietly)["loss"] > 0
+
+
+def test_a_model_of_other_layers_than_full_attention_is_refused(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = Reader.load(str(checkpoint))
+    loaded.model.config.layer_types = ["linear_attention", "full_attention"]
+    monkeypatch.setattr("ragcache_finetune.models.load_reader", lambda *_, **__: loaded)
+    with pytest.raises(InvalidArgument, match=r"layers of another kind than full attention \(linear_attention\)"):
+        finetune(settings(checkpoint, tmp_path), note=quietly)
+
+
+def test_link_tokens_do_not_decide_what_a_model_computes_in() -> None:
+    from conftest import tiny_model
+
+    model = tiny_model("llama", hidden_size=32).bfloat16()
+    add_links(model, 2, 1)
+    assert getattr(model, NAME).dtype == torch.float32
+    assert activation_dtype(model) == torch.bfloat16

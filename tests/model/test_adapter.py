@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 from ragcache.errors import InvalidArgument, UnusableAdapter
 from ragcache.model.adapter import load_adapter, merge_adapter
 from ragcache.model.adapter_config import CONFIG, WEIGHTS, note_base, read_config
+from ragcache.model.loading import load_reader
 from ragcache.model.reader import Reader
 
 SMALL: dict[str, Any] = {"num_hidden_layers": 2}
@@ -125,6 +126,15 @@ def test_a_name_that_differs_is_only_a_note(tmp_path: Path) -> None:
     adapter = write_adapter(tmp_path / "a", tiny_model("llama", **SMALL), base_model_name_or_path="Qwen/Some-Base")
     assert note_base(adapter, "/models/some-base") == ""
     assert "says that it was trained on Qwen/Some-Base" in note_base(adapter, "/models/other")
+
+
+def test_whoever_loads_a_model_by_name_hears_that_its_adapter_names_another(tmp_path: Path, caplog: Any) -> None:
+    model = tiny_model("llama", **SMALL)
+    base = saved(tmp_path / "base", model)
+    load_reader(str(base), adapter=write_adapter(tmp_path / "own", model, base_model_name_or_path="some/base"))
+    assert not caplog.messages
+    load_reader(str(base), adapter=write_adapter(tmp_path / "other", model, base_model_name_or_path="Qwen/Some-Base"))
+    assert ["trained on Qwen/Some-Base" in message for message in caplog.messages] == [True]
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
