@@ -25,10 +25,14 @@ class PrefixTree(PromptEncoder):
     be read by all who may read one behind it.
 
     Nodes are evicted by PGDSF, leaves only: the one of least priority = clock + frequency x cost / size goes, and the
-    clock becomes its priority. cost / size is the work of the prefill that made the node over the tokens that it
+    clock rises to its priority. cost / size is the work of the prefill that made the node over the tokens that it
     computed, T(cached, new) / new. The paper profiles T in seconds; here it is FLOPs, which need no profile. Every node
     is written to the disk once, so that leaving memory costs nothing (the paper's swapping out only once); one that
     leaves the disk is forgotten with its statistics.
+
+    What differs from the paper: one clock for memory and disk, which eviction from memory leaves as it is; the cost is
+    that of the prefill that made a node, not a mean over requests; requests are not put in another order. An index's
+    own limit (`--max-size`) knows no tree, and may take a node on the way to others, which then serve no prompt.
 
     Attributes
     ----------

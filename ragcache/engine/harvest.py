@@ -7,7 +7,7 @@ import torch
 
 from ragcache.encode import Harvested, LeftContext, PastPrompt, PrefixTree, PromptEncoder
 from ragcache.engine.plan import Plan
-from ragcache.errors import StorageFull
+from ragcache.errors import OutOfMemory, StorageFull, UnusableIndex
 from ragcache.index.index import Index
 from ragcache.index.prefix_tree import trim_tree, visit_nodes
 from ragcache.index.variants import surplus
@@ -41,7 +41,7 @@ def harvest_context(plan: Plan, context: PrefillContext, report: CacheReport) ->
     Returns
     -------
     CacheReport
-        With what it took, and why nothing was kept if the disk refused.
+        With what it took, and why nothing was kept if the disk or the memory refused.
     """
     encoder, counter = plan.request.method.encode, context.flop_counter
     if not isinstance(encoder, PromptEncoder):
@@ -58,7 +58,7 @@ def harvest_context(plan: Plan, context: PrefillContext, report: CacheReport) ->
         if places:
             _keep(plan.loader.index, encoder, context, places)
         _account(plan, encoder, places)
-    except StorageFull as error:
+    except (StorageFull, UnusableIndex, OutOfMemory, torch.OutOfMemoryError) as error:  # the answer stands
         report = replace(report, notes=(*report.notes, f"the KV of this prompt was not kept: {error}"))
     full = counter.dims.forward(torch.arange(len(plan.prompt)), counter.dims.layers, logits=True)
     return replace(report, harvest_flops=(counter.flops - before) / full)
@@ -87,12 +87,19 @@ def _places(plan: Plan, encoder: PromptEncoder) -> Iterator[_Place]:
 def _keep(index: Index, encoder: PromptEncoder, context: PrefillContext, places: Sequence[_Place]) -> None:
     """Store what is to be kept of a prompt."""
     made = encoder.harvest(context, [place.segment for place in places])
-    with index.writing:  # nobody's access changes meanwhile; it may have before
-        readable = index.count_readable([place.chunk for place in places])
+    chunks = [place.chunk for place in places]
+    with index.writing, index.bound.pin(chunks):  # no thread changes access meanwhile, and no chunk drives out another
+        readable, saved = index.count_readable(chunks), dict[int, str]()
         for number, (place, (kv, about)) in enumerate(list(zip(places, made, strict=True))[:readable]):
             if place.kept:
                 words = f"system prefix + {number} of an earlier prompt"
                 index.save(place.chunk, encoder, kv, LeftContext((), place.left, words, about=about))
+                if not index.catalog.by_key([place.key]):
+                    break  # there was no room, and what stands behind it would find no way
+                saved[number] = place.key
+        readable = index.count_readable(chunks)  # another process may have changed access all the same
+        if hidden := [key for number, key in saved.items() if number >= readable]:
+            index.forget(hidden)
 
 
 def _account(plan: Plan, encoder: PromptEncoder, places: Sequence[_Place]) -> None:

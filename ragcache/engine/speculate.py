@@ -87,7 +87,7 @@ class _Feed:
     def close(self) -> None:
         """Read no further."""
         with self._changed:
-            self._closed = True
+            self._closed, self._error = True, None  # an error holds what was prefilled, by its traceback
 
     def _raise(self) -> None:
         if self._error is not None:
@@ -107,8 +107,9 @@ class _Feed:
         except BaseException as raised:  # or whoever waits would wait forever
             error = raised
         with self._changed:
-            self._error, self._final = error, True
+            self._error, self._final = None if self._closed else error, True
             self._changed.notify_all()
+        error = None  # or this frame and the error would hold each other
 
 
 @dataclass
@@ -137,6 +138,7 @@ class _Pipeline:
                 continue
             if held is not None:
                 self._drop(held.ms, held.counter)
+                held = None  # its context goes before another is made
             held = self._begin(chunks, early=not final) if chunks or final else None
 
     def _begin(self, chunks: Sequence[Chunk | str], *, early: bool) -> _Attempt | None:
@@ -180,6 +182,9 @@ def start_early(
     engine: Engine, lists: Callable[[], Iterable[Sequence[Chunk | str]]], build: BuildRequest, clock: Clock
 ) -> Stream:
     """Prefill provisional chunks while better ones are searched for; what comes back is of the final ones.
+
+    RAGCache's dynamic speculative pipelining (2404.12457), for one question: it begins at every list that is another.
+    The paper, which serves many, begins only while fewer prefills wait than a batch takes.
 
     Parameters
     ----------

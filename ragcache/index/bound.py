@@ -1,5 +1,6 @@
 """A limit for an index's KV files: ingestion fills them up to it, and questions decide what stays."""
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +21,7 @@ from ragcache.store import BlobStore, Catalog, Codec, Kept, Uses, choose_victims
 MAX_BYTES = "max_kv_bytes"  # setting: what all KV files may take together
 _CLOCK = "kv_clock"  # setting: the priority of what was evicted last
 _PER_TOKEN = 6  # bytes of a file that name a token
+_log = logging.getLogger(__name__)
 
 
 class DiskBound:
@@ -77,7 +79,7 @@ class DiskBound:
         return self._catalog.setting(MAX_BYTES) if self._is_open else None
 
     def set_limit(self, nbytes: int) -> None:
-        """Limit the files to so many bytes from now on; what is over goes at once.
+        """Limit the files to so many bytes from now on; what is over goes at once, but for the system prefix's KV.
 
         Raises
         ------
@@ -181,7 +183,13 @@ class DiskBound:
         if new is not None:  # what was stored before there was a limit is taken to have been as much work per byte
             kept = [one if one.work else replace(one, work=one.nbytes * new.work / new.nbytes) for one in kept]
         gone = choose_victims(kept, needed, new)
-        if gone is None:
+        if gone is None and new is None:
+            gone = kept  # a limit below what cannot go: all that can
+            _log.warning(
+                "KV of %s cannot be kept within %d bytes: what must stay takes %d more", self._path.parent, self.limit,
+                needed - sum(one.nbytes for one in kept),
+            )  # fmt: skip
+        if not gone:
             return False
         self._catalog.set_setting(_CLOCK, max(saved_per_byte(one) for one in gone))
         self._evict([one.key for one in gone])

@@ -104,7 +104,7 @@ class Index:
         self.template = bind_template(self.catalog, reader, system, self.path)
         self._memory = MemoryTier(memory_bytes)
         #: Texts that are no document's, and came in prompts before.
-        self.second_sight = SecondSight(second_sight_bytes)
+        self.second_sight = SecondSight(second_sight_bytes, self.catalog.edition)
         written = bind_codec(self.catalog, codec, self.path)
         made_by = bind_model(self.catalog, reader, self.path)
         keys = KeyMaker(bind_secret(self.catalog, self.path), made_by, written)

@@ -30,8 +30,9 @@ def trim_tree(index: Index, tree: PrefixTree) -> None:
     with index.writing:  # no node comes to stand behind one that goes
         nodes = {row.key: row for row in index.catalog.by_recipe(tree.recipe)}
         gone = choose_leaves(nodes.values(), {key: row.nbytes for key, row in nodes.items()}, tree.disk_bytes)
-        if gone:
-            index.catalog.set_setting(_CLOCK, nodes[gone[-1]].worth)
+        if gone:  # a node may be worth less than the leaf that went before it, and the clock never goes back
+            clock = index.catalog.setting(_CLOCK, 0.0)
+            index.catalog.set_setting(_CLOCK, max(clock, *(nodes[key].worth for key in gone)))
             index.forget(gone)
         held = {key: size for key, size in held.items() if key in nodes and key not in gone}
         index.release(choose_leaves([nodes[key] for key in held], held, tree.memory_bytes))

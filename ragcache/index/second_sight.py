@@ -27,6 +27,9 @@ class SecondSight:
     ----------
     limit : int
         Most bytes, those used longest ago go first; 0 keeps nothing.
+    edition : callable
+        Another number whenever documents came or went: everything is forgotten then, for a text of theirs may be kept,
+        such as one that stood escaped in a prompt.
 
     Raises
     ------
@@ -34,7 +37,7 @@ class SecondSight:
         If the limit is negative.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, edition: Callable[[], int] = lambda: 0) -> None:
         if limit < 0:
             raise InvalidArgument(f"second_sight_bytes is {limit}; give 0 or more bytes")
         self.limit = limit
@@ -44,10 +47,12 @@ class SecondSight:
         self._seen: OrderedDict[_Name, None] = OrderedDict()
         self._kept: OrderedDict[_Name, tuple[_Kept, _Text]] = OrderedDict()
         self._lock = Lock()
+        self._documents, self._known = edition, edition() if limit else 0
 
     def find(self, text: str, recipe: str, token_ids: Sequence[int]) -> _Kept | None:
         """The KV of a text by its id, and the keys of what it was made behind; None where it is not kept."""
         with self._lock:
+            self._follow()
             kept = self._kept.get((text, recipe))
             if kept is None or kept[0][0].token_ids != tuple(token_ids):
                 return None
@@ -68,11 +73,13 @@ class SecondSight:
     def has(self, text: str) -> bool:
         """Whether KV of a text is kept, by its id."""
         with self._lock:
+            self._follow()
             return any(name == text for name, _ in self._kept)
 
     def texts(self) -> list[tuple[str, str]]:
         """Id and text of all that is kept, and may be looked for in prompts."""
         with self._lock:
+            self._follow()
             return [(name, text) for (name, _), (_, text) in self._kept.items() if text]
 
     def note(self, text: str, recipe: str, kv: ChunkKV, left: tuple[str, ...], words: str = "") -> None:
@@ -92,32 +99,46 @@ class SecondSight:
         if not self.limit:
             return
         with self._lock:
+            self._follow()
             if (text, recipe) in self._seen:
-                self._keep((text, recipe), (_in_memory(kv), left), words)
-            else:
-                self._seen[text, recipe] = None
-                if len(self._seen) > _NOTED:
-                    self._seen.popitem(last=False)
+                self._keep((text, recipe), kv, left, words)
+            self._see((text, recipe))
 
     def keep(self, text: str, recipe: str, kv: ChunkKV, left: tuple[str, ...], words: str) -> None:
         """The same of a text that was seen often enough."""
         with self._lock:
-            self._seen[text, recipe] = None
-            self._keep((text, recipe), (_in_memory(kv), left), words)
+            self._follow()
+            self._see((text, recipe))
+            self._keep((text, recipe), kv, left, words)
 
     def clear(self) -> None:
         """Forget every text."""
         with self._lock:
-            self._seen.clear()
-            self._kept.clear()
-            self.nbytes = 0
-            self.edition += 1
+            self._clear()
 
-    def _keep(self, name: _Name, kept: _Kept, words: str) -> None:
+    def _clear(self) -> None:
+        self._seen.clear()
+        self._kept.clear()
+        self.nbytes = 0
+        self.edition += 1
+
+    def _follow(self) -> None:
+        if self.limit and (edition := self._documents()) != self._known:
+            self._known = edition
+            self._clear()
+
+    def _see(self, name: _Name) -> None:
+        self._seen[name] = None
+        if len(self._seen) > _NOTED:
+            self._seen.popitem(last=False)
+
+    def _keep(self, name: _Name, kv: ChunkKV, left: tuple[str, ...], words: str) -> None:
+        if kv.nbytes > self.limit:  # it would drive out all others, and then go itself
+            return
         if (old := self._kept.pop(name, None)) is not None:
             self.nbytes -= old[0][0].nbytes
-        self._kept[name] = kept, words
-        self.nbytes += kept[0].nbytes
+        self._kept[name] = (_in_memory(kv), left), words
+        self.nbytes += kv.nbytes
         while self.nbytes > self.limit:
             _, ((gone, _), _) = self._kept.popitem(last=False)
             self.nbytes -= gone.nbytes

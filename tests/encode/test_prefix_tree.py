@@ -19,10 +19,10 @@ from ragcache.encode import PrefixTree
 from ragcache.engine.clock import Clock
 from ragcache.engine.context_loader import ContextLoader
 from ragcache.engine.engine import Engine
-from ragcache.errors import InvalidArgument
+from ragcache.errors import InvalidArgument, OutOfMemory, UnusableIndex
 from ragcache.index.chunks import Chunk
 from ragcache.index.index import Index
-from ragcache.index.prefix_tree import choose_leaves, find_longest_path
+from ragcache.index.prefix_tree import choose_leaves, find_longest_path, trim_tree
 from ragcache.layout import LongestPath, Overlapped
 from ragcache.method import Method
 from ragcache.methods import METHODS
@@ -136,7 +136,7 @@ class Tree:
         while self.total(self.root) > self.limit:
             parent, leaf = min(self.leaves(self.root), key=lambda found: found[1].priority)
             del parent.children[leaf.name]
-            self.clock = leaf.priority
+            self.clock = max(self.clock, leaf.priority)
 
     def total(self, node: Node) -> int:
         return node.size + sum(map(self.total, node.children.values()))
@@ -191,6 +191,57 @@ def test_what_is_evicted_is_gone_from_the_disk_and_nothing_stands_behind_it(read
     assert states(answer(engine, chunks, row)) == ["miss"] * 4
     assert nodes(engine.index) == {}
     assert set(engine.index.store.list()) - before <= {engine.index.prefix_key}
+
+
+def test_the_clock_never_goes_back(reader: Reader, tmp_path: Path) -> None:
+    engine, chunks = make(tmp_path, reader)
+    answer(engine, chunks[:2])
+    index = engine.index
+    front, leaf = sorted(nodes(index).values(), key=lambda row: len(row.left))
+    index.catalog.note([replace(front, worth=4.0), replace(leaf, worth=4.5)])
+    trim_tree(index, PrefixTree(disk_bytes=0))
+    assert not nodes(index)
+    assert index.catalog.setting("prefix_tree_clock") == 4.5
+
+
+def test_a_path_does_not_drive_out_its_own_beginning(reader: Reader, tmp_path: Path) -> None:
+    """In room for two chunks, of which one is well used, a path of two keeps its first or nothing."""
+    engine, chunks = make(tmp_path, reader)
+    answer(engine, chunks[:1])
+    [size] = [row.nbytes for row in nodes(engine.index).values()]
+    engine.index.bound.set_limit(engine.index.store.total_bytes() + int(1.5 * size))
+    answer(engine, chunks[1:4])
+    found = sorted(nodes(engine.index).values(), key=lambda row: len(row.left))
+    known = {row.key for row in found}
+    assert all(set(row.left) - {engine.index.prefix_key} <= known for row in found), "none stands behind one that went"
+
+
+@pytest.mark.parametrize(
+    "error", [OutOfMemory("none left"), torch.OutOfMemoryError("none left"), UnusableIndex("locked")]
+)
+def test_what_cannot_be_kept_costs_no_answer(
+    error: Exception, reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, chunks = make(tmp_path, reader)
+
+    def refuse(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(PrefixTree, "harvest", refuse)
+    report = answer(engine, chunks)
+    assert any("was not kept" in note for note in report.notes)
+    assert not nodes(engine.index)
+
+
+def test_what_became_restricted_while_it_was_kept_is_not_kept(
+    reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process gives the first chunk fewer readers between the look and the end of the harvest."""
+    engine, chunks = make(tmp_path, reader)
+    readable = iter([3, 3, 1])
+    monkeypatch.setattr(engine.index, "count_readable", lambda _: next(readable))
+    answer(engine, chunks[:3])
+    assert [row.chunk for row in nodes(engine.index).values()] == [chunks[0].id]
 
 
 def test_memory_keeps_the_front_of_paths_within_its_limit(reader: Reader, tmp_path: Path) -> None:

@@ -1,6 +1,9 @@
 """A prompt of provisional chunks is prefilled while the final ones are searched for: kept, dropped, and never wrong."""
 
+import gc
 import threading
+import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,6 +15,7 @@ from staged import QUESTION, make
 from ragcache import RagCache
 from ragcache.engine.engine import Engine
 from ragcache.engine.prefill import Reuse
+from ragcache.engine.speculate import _Pipeline
 from ragcache.errors import InvalidArgument, PromptTooLong
 from ragcache.index.chunks import Chunk
 from ragcache.model.architecture import find_layers
@@ -149,6 +153,41 @@ def test_what_the_retriever_raises_reaches_the_caller(rag: Any, prefills: Any) -
     for steps in ([ValueError("no connection")], [[a, b], prefills(0), ValueError("no connection")]):
         with pytest.raises(ValueError, match="no connection"):
             one.ask(QUESTION, retriever=Scripted(*steps), sampling=SHORT)
+
+
+def test_no_context_is_held_beside_the_next_nor_behind_an_error(rag: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the garbage collector: a prefilled buffer is large, and goes with its last use."""
+    notes, chunks = rag
+    alive, made = list[int](), list[weakref.ref[Any]]()
+    begin = _Pipeline._begin
+
+    def counted(self: Any, *given: Any, **options: Any) -> Any:
+        alive.append(sum(one() is not None for one in made))
+        attempt = begin(self, *given, **options)
+        made.append(weakref.ref(attempt.outcome))
+        return attempt
+
+    monkeypatch.setattr(_Pipeline, "_begin", counted)
+    lists = [chunks[:1], chunks[1:2]]
+
+    class Failing:
+        def retrieve(self, question: str, count: int) -> Iterator[Sequence[Chunk]]:
+            for number, one in enumerate(lists):
+                yield one
+                while len(made) <= number:
+                    time.sleep(0.001)
+            raise ValueError("no more")
+
+    gc.collect()
+    gc.disable()
+    try:
+        with pytest.raises(ValueError, match="no more"):
+            notes.ask("Where?", retriever=Failing())
+        held = [one() is not None for one in made]
+    finally:
+        gc.enable()
+    assert alive == [0, 0]
+    assert held == [False, False]
 
 
 def test_a_provisional_list_that_is_refused_spoils_no_answer_and_a_final_one_is(rag: Any, prefills: Any) -> None:

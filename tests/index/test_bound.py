@@ -118,6 +118,14 @@ def test_a_lower_limit_takes_effect_at_once_and_is_remembered(index: Index, read
         index.bound.set_limit(0)
 
 
+def test_a_limit_below_what_must_stay_leaves_nothing_else_and_says_so(index: Index, caplog: Any) -> None:
+    list(index.encode(Alone()))
+    index.bound.set_limit(1)
+    assert not stored(index)
+    assert index.store.total_bytes() == index.store.head(index.prefix_key)
+    assert "cannot be kept within 1 bytes" in caplog.text
+
+
 def test_what_was_stored_before_the_limit_stays_as_long_as_it_is_used(tmp_path: Path, reader: Reader) -> None:
     with Index(tmp_path / "index", reader, memory_bytes=0) as index:
         for number in range(12):

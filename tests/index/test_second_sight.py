@@ -8,10 +8,12 @@ import torch
 from staged import QUESTION
 
 from ragcache import RagCache
+from ragcache.encode import Alone
 from ragcache.engine.engine import Engine
 from ragcache.errors import InvalidArgument
 from ragcache.index.index import Index
 from ragcache.index.second_sight import SecondSight
+from ragcache.methods import METHODS
 from ragcache.model.buffer import ChunkKV
 from ragcache.model.reader import Reader
 
@@ -72,7 +74,7 @@ def test_a_limit_lets_go_of_what_was_used_longest_ago() -> None:
     kept.note("d", "alone", kv(range(9)), ())
     kept.note("d", "alone", kv(range(9)), ())
     assert kept.find("d", "alone", range(9)) is None, "larger than the limit"
-    assert kept.nbytes == 0
+    assert kept.nbytes == 2 * size, "and drives out no other"
 
 
 def test_only_the_same_tokens_by_the_same_recipe_are_found() -> None:
@@ -87,3 +89,22 @@ def test_only_the_same_tokens_by_the_same_recipe_are_found() -> None:
 def test_a_negative_limit_is_refused(tmp_path: Path, readers: Callable[[str], Reader]) -> None:
     with pytest.raises(InvalidArgument, match="second_sight_bytes is -1"):
         RagCache.open(tmp_path / "index", model=readers("llama"), second_sight_bytes=-1)
+
+
+def test_the_note_of_texts_that_were_seen_stays_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ragcache.index.second_sight._NOTED", 5)
+    sight = SecondSight(ROOM)
+    for number in range(20):
+        sight.keep(f"kept {number}", "alone", kv([1]), (), "")
+        sight.note(f"noted {number}", "alone", kv([1]), ())
+    assert len(sight._seen) == 5
+
+
+def test_nothing_of_it_outlives_a_document_that_may_have_had_the_text(tmp_path: Path, reader: Reader) -> None:
+    with Index(tmp_path, reader, second_sight_bytes=ROOM) as index, Index(tmp_path, reader) as other:
+        index.put("mill.txt", "", [(OTHER, 0, len(OTHER))], {})
+        index.learn(TEXT, METHODS["naive"].encode or Alone())
+        assert [text for _, text in index.second_sight.texts()] == [TEXT]
+        other.remove("mill.txt")  # as another process would
+        assert index.second_sight.texts() == []
+        assert index.second_sight.nbytes == 0
