@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 def short(value: float, digits: int = 2) -> str:
     """A number without a zero in front of its point."""
-    return f"{value:.{digits}f}".removeprefix("0") if value < 1 else f"{value:.{digits}f}"
+    return f"{value:.{digits}f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.{digits}f}"
 
 
 def span(one: Mapping[str, float], digits: int = 2) -> str:

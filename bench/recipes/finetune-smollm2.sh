@@ -1,5 +1,6 @@
 # The tuned SmolLM2 by LoRA under full, independent and alternating masks: the same public questions, order and steps. RAGCACHE_DATA
-# names the folder of the public files, see docs/reader.md. A step takes 20 to 30 seconds of a core, and 6 GB. It resumes.
+# names the folder of the public files, see docs/reader.md. A step takes 20 to 30 seconds of a core, and 6 GB. It resumes. Without
+# bf16 units `--dtype float32` is sooner, a minute a step: so was the committed control `full` made, the others in bf16.
 PYTHONPATH=bench python -m reader_tuning --data "$RAGCACHE_DATA" --out runs/masks --only-write --contexts 600
 for recipe in full turborag block-attention; do
     ragcache finetune --recipe $recipe --model smollm2-tuned --data runs/masks/training.jsonl \

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from figures import short, span
 from ragcache_bench.records import Record
 from ragcache_bench.tasks import KNOWN
 from ragcache_bench.tasks.example import add_titles
@@ -81,6 +82,32 @@ def test_a_row_that_not_every_task_has_is_not_pooled(studies: Any) -> None:
 def test_a_folder_without_a_record_is_refused(studies: Any, tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="no record of `ragcache finetune`"):
         studies["tuned_rows"]["known_tuning"](tmp_path)
+
+
+def test_two_adapters_of_one_recipe_have_no_row_each_and_are_refused(studies: Any) -> None:
+    check, other = studies["tuned_rows"]["check_distinct"], replace(TURBORAG, recipe="kvlink")
+    check([(None, None), (Path("a"), TURBORAG), (Path("b"), other)])
+    with pytest.raises(InvalidArgument, match="a and b are both of the recipe turborag"):
+        check([(Path("a"), TURBORAG), (Path("b"), TURBORAG)])
+
+
+def test_the_guide_says_what_the_control_answers() -> None:
+    found = json.loads((DOCS / "benchmarks" / "tuned-rows-smollm2-control.json").read_text(encoding="utf-8"))
+    page = " ".join((DOCS / "guides" / "tuned-readers.md").read_text(encoding="utf-8").split())
+    rows = {row["method"]: row for row in found["pooled"]}
+    assert {row["n"] for row in rows.values()} == {200}
+    naive, full = rows["naive of full"], rows["full of full"]
+    gain, more = (
+        span({"mean": row[f"{kind}"], "low": row[low], "high": row[high]}, 3)
+        for row, kind, low, high in (
+            (naive, "gain", "gain_low", "gain_high"), (full, "sub_em_delta", "sub_em_low", "sub_em_high"),
+        )
+    )  # fmt: skip
+    shares = [short(rows[name]["sub_em"], 3) for name in ("naive of full", "naive", "full of full", "full")]
+    assert "answers {} by `naive` where the untuned model answers {} ({})".format(*shares[:2], gain) in page
+    assert "and {} by full prefill where that answers {} ({})".format(*shares[2:], more) in page
+    cost = found["meta"]["tuned"][0]["ordinary"]
+    assert f"the control {short(cost['nats_before'], 3)} and {short(cost['nats_after'], 3)}" in page
 
 
 # -- the default -----------------------------------------------------------------------------------------------------
