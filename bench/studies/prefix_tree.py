@@ -125,7 +125,7 @@ class Tree:
     def _trim(self) -> None:
         sizes = {key: node.nbytes for key, node in self.nodes.items()}
         for key in choose_leaves(self.nodes.values(), sizes, self.limit):
-            self.clock = self.nodes.pop(key).worth
+            self.clock = max(self.clock, self.nodes.pop(key).worth)
 
 
 def prompt_flops(dims: ModelDims, context: int, reused: int = 0) -> float:
