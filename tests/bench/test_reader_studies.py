@@ -98,7 +98,7 @@ def test_the_guide_says_what_the_control_answers() -> None:
     assert {row["n"] for row in rows.values()} == {200}
     naive, full = rows["naive of full"], rows["full of full"]
     gain, more = (
-        span({"mean": row[f"{kind}"], "low": row[low], "high": row[high]}, 3)
+        span({"mean": row[kind], "low": row[low], "high": row[high]}, 3)
         for row, kind, low, high in (
             (naive, "gain", "gain_low", "gain_high"), (full, "sub_em_delta", "sub_em_low", "sub_em_high"),
         )

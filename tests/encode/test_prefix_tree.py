@@ -205,15 +205,19 @@ def test_the_clock_never_goes_back(reader: Reader, tmp_path: Path) -> None:
 
 
 def test_a_path_does_not_drive_out_its_own_beginning(reader: Reader, tmp_path: Path) -> None:
-    """In room for two chunks, of which one is well used, a path of two keeps its first or nothing."""
-    engine, chunks = make(tmp_path, reader)
-    answer(engine, chunks[:1])
-    [size] = [row.nbytes for row in nodes(engine.index).values()]
-    engine.index.bound.set_limit(engine.index.store.total_bytes() + int(1.5 * size))
-    answer(engine, chunks[1:4])
-    found = sorted(nodes(engine.index).values(), key=lambda row: len(row.left))
-    known = {row.key for row in found}
-    assert all(set(row.left) - {engine.index.prefix_key} <= known for row in found), "none stands behind one that went"
+    """There is room for the path's first beside a chunk that is well used; what is behind it is worth more a byte."""
+    engine, (used, short, long, _) = make(tmp_path, reader)
+    index = engine.index
+    answer(engine, [long])
+    [first] = nodes(index)
+    room = index.store.head(first) or 0
+    index.forget([first])
+    answer(engine, [used])
+    index.bound.set_limit(index.store.total_bytes() + room + 200)
+    for _ in range(9):
+        answer(engine, [used])
+    answer(engine, [long, short])
+    assert {row.chunk for row in nodes(index).values()} == {used.id, long.id}
 
 
 @pytest.mark.parametrize(

@@ -6,24 +6,30 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from torch.nn.functional import scaled_dot_product_attention
 
+from ragcache import RagCache
 from ragcache.errors import InvalidArgument, StorageFull
+from ragcache.model.loading import SMOLLM2
 from ragcache.model.reader import Reader
-from ragcache.model.tuning import read_tuning
+from ragcache.model.tuning import Tuning, read_tuning
 
 pytest.importorskip("peft")
 
 from ragcache_cli.main import app
 from ragcache_finetune import run
+from ragcache_finetune.attention import attend
 from ragcache_finetune.contexts import Asked, Context, hold_out, read_contexts
-from ragcache_finetune.data import invent
+from ragcache_finetune.data import invent, retrieve
 from ragcache_finetune.layout import SampleLayout
 from ragcache_finetune.links import NAME, activation_dtype, add_links
 from ragcache_finetune.material import gather_material
@@ -387,3 +393,53 @@ def test_link_tokens_do_not_decide_what_a_model_computes_in() -> None:
     add_links(model, 2, 1)
     assert getattr(model, NAME).dtype == torch.float32
     assert activation_dtype(model) == torch.bfloat16
+
+
+@pytest.mark.parametrize(
+    ("answers", "chunks", "message"),
+    [(["", " "], ["a Oslo", "b"], "line 1 .* has no answer to learn"), (["Oslo"], ["a Oslo"], "give --top-k 5")],
+)
+def test_an_index_that_teaches_nothing_is_refused_with_its_own_reason(
+    answers: list[str], chunks: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        asked_of_an_index(answers, chunks, tmp_path, monkeypatch)
+
+
+def test_a_blank_answer_to_a_question_of_an_index_is_not_learnt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [context] = asked_of_an_index(["", "Oslo"], ["a Oslo", "b"], tmp_path, monkeypatch)
+    assert context.asked[0].answers == ("Oslo",)
+
+
+def asked_of_an_index(
+    answers: list[str], chunks: list[str], place: Path, monkeypatch: pytest.MonkeyPatch
+) -> list[Context]:
+    """The contexts of one question to an index that finds these chunks."""
+    questions = place / "questions.jsonl"
+    questions.write_text(json.dumps({"question": "Where?", "answers": answers}))
+    found = SimpleNamespace(retrieve=lambda *_, **__: [SimpleNamespace(text=text) for text in chunks])
+    monkeypatch.setattr("ragcache_finetune.data.RagCache.open", lambda *_, **__: nullcontext(found))
+    return retrieve(Settings("turborag", "bundled", str(place), place / "out", questions=questions), quietly)
+
+
+def test_training_attention_takes_values_narrower_than_keys() -> None:
+    """Latent attention's; against torch's own, by heads in groups."""
+    torch.manual_seed(0)
+    query, key, value = torch.randn(1, 4, 5, 12), torch.randn(1, 2, 5, 12), torch.randn(1, 2, 5, 8)
+    mask = torch.full((5, 5), -torch.inf).triu(1)[None, None]
+    ours, _ = attend(None, query, key, value, mask, 0.3)
+    theirs = scaled_dot_product_attention(query, key, value, mask, scale=0.3, enable_gqa=True).transpose(1, 2)
+    torch.testing.assert_close(ours, theirs)
+
+
+def test_an_index_of_a_tuned_model_retrieves_several_chunks(checkpoint: Path, tmp_path: Path) -> None:
+    reader = Reader.load(str(checkpoint))
+    reader.name = SMOLLM2  # which takes one by itself
+    counts = []
+    for tuning in (None, Tuning("full", "full", "reordered", 0, 0, SMOLLM2, 1)):
+        reader.tuning = tuning
+        with RagCache.open(tmp_path / str(tuning is None), model=reader, method="naive") as rag:
+            counts.append(rag.top_k)
+    assert counts == [1, 5]

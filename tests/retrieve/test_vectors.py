@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -116,6 +117,21 @@ def test_nothing_of_the_processs_memory_is_in_the_files(tmp_path: Path) -> None:
     again = Vectors(tmp_path / "copy", "chunks")
     assert again.query(np.eye(2, 16, dtype=np.float32)[1], 1) == [("b", pytest.approx(1))]
     again.close()
+
+
+def test_vectors_are_counted_once_until_somebody_writes(vectors: Vectors) -> None:
+    vectors.upsert(names(2), unit(2))
+    assert vectors.count() == 2
+    assert vectors._reading is not None
+    bindings, asked = vectors._reading._bindings, list[object]()
+    vectors._reading._bindings = SimpleNamespace(count=lambda *given: asked.append(given) or 0, query=bindings.query)
+    assert vectors.count() == 2
+    assert vectors.query(unit(2)[1], 1)[0][0] == "c0001"
+    assert not asked
+    other = Vectors(vectors.path, "chunks")
+    other.upsert(["new"], unit(1))
+    other.close()
+    assert vectors.count() == 3
 
 
 def test_a_program_killed_while_it_asks_does_not_leave_wrong_checksums(tmp_path: Path) -> None:
