@@ -80,6 +80,7 @@ def ask(
             stream = rag.stream(question, top_k=top_k, method=row, recompute=recompute, sampling=sampling)
             print_pieces(stream)
             answer = stream.answer
+        gone = _files_gone(rag, answer)
     if as_json:
         say_json(answer.as_dict())
         if rag.model_note:
@@ -87,7 +88,7 @@ def ask(
         return
     if compare:
         say(answer.text)
-    _show(answer, explain=explain)
+    _show(answer, gone, explain=explain)
 
 
 def print_pieces(pieces: "Iterable[str]") -> None:
@@ -99,7 +100,7 @@ def print_pieces(pieces: "Iterable[str]") -> None:
     say("")
 
 
-def _show(answer: "Answer", *, explain: bool) -> None:
+def _show(answer: "Answer", gone: "Sequence[str]", *, explain: bool) -> None:
     from ragcache.report import make_printable
 
     say("\nSources")
@@ -108,8 +109,8 @@ def _show(answer: "Answer", *, explain: bool) -> None:
         say(f"  {number}  {similarity}  {replace(source, source=short(source.source)).citation}")
         if source.excerpt:
             say(f"           {make_printable(source.excerpt)}")
-    for gone in sorted({source.source for source in answer.sources if _is_gone(source.source)}):
-        note(f"{short(gone)} is gone; `ragcache documents remove PATH` forgets it, and so does the next ingestion")
+    for file in gone:
+        note(f"{short(file)} is gone; `ragcache documents remove PATH` forgets it, and so does the next ingestion")
     if explain:
         _explain(answer)
     say(f"\n{answer.report.line(answer.comparison)}")
@@ -119,10 +120,14 @@ def _show(answer: "Answer", *, explain: bool) -> None:
         note(degradation)
 
 
-def _is_gone(source: str) -> bool:
-    """Whether a source is a file that was there when it was ingested; other programs' chunks have no path."""
-    path = Path(source)
-    return path.is_absolute() and not path.exists()
+def _files_gone(rag: "RagCache", answer: "Answer") -> list[str]:
+    """Files that were ingested and are there no more; what another program brought under a path is no file of ours."""
+    from ragcache.retrieve.vanished import absent
+    from ragcache.store import COLLECTION
+
+    quoted = sorted({source.source for source in answer.sources if absent(source.source)})
+    found = ((source, rag.index.catalog.document_by_source(source)) for source in quoted)
+    return [source for source, row in found if row is not None and COLLECTION not in row.metadata]
 
 
 def _explain(answer: "Answer") -> None:

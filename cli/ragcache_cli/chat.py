@@ -1,5 +1,6 @@
 """`ragcache chat`: one question after the other, each in the light of those before it."""
 
+import io
 import json
 import sys
 from collections.abc import Iterator
@@ -125,6 +126,8 @@ def _begun(rag: "RagCache", question: str, history: "list[Message]", **how: obje
 
 def _lines() -> Iterator[str]:
     """What is typed, or what comes through a pipe; neither blank."""
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")  # a byte that is not UTF-8 must not end the conversation
     while True:
         if sys.stdin.isatty():
             typer.echo("> ", nl=False, err=True)

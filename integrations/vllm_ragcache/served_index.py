@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ragcache.encode import Encoder, Prefixed
+from ragcache.encode import Encoder, Prefixed, follows_others
 from ragcache.index.chunks import Chunk, read_chunks
 from ragcache.index.copies import mark_copies, resolve_copies
 from ragcache.index.encoding_context import STRUCTURAL
@@ -221,7 +221,10 @@ class ServedIndex:
         self, chunk: Chunk, encoder: Encoder, before: tuple[str, ...] | None, ahead: Sequence[str]
     ) -> tuple[EncodingRow | None, str]:
         """The KV to load for a chunk, or why there is none; chosen as `ragcache.index.Index.load` does."""
-        if chunk.origin != "known" and encoder.recipe in self.catalog.setting(STRUCTURAL, []):
+        structural = encoder.recipe in self.catalog.setting(STRUCTURAL, [])
+        if chunk.origin == "unshared" and (structural or follows_others(encoder)):
+            return None, "documents of different readers have its text"
+        if chunk.origin != "known" and structural:
             if chunk.origin == "several":
                 return None, "several documents of the prompt have its text"
             encoder = Prefixed()

@@ -9,7 +9,7 @@ from ragcache.encode.inplace import InPlace
 from ragcache.encode.past_prompt import PastPrompt
 from ragcache.encode.prefix_tree import PrefixTree
 from ragcache.encode.prefixed import Prefixed
-from ragcache.encode.protocol import Encoder, EncodingContext, LeftContext, PromptEncoder
+from ragcache.encode.protocol import Encoder, EncodingContext, LeftContext, PromptEncoder, follows_others
 from ragcache.encode.sink import Sink
 
 __all__ = [
@@ -27,4 +27,5 @@ __all__ = [
     "Prefixed",
     "PromptEncoder",
     "Sink",
+    "follows_others",
 ]

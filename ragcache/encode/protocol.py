@@ -154,3 +154,8 @@ class PromptEncoder(BaseEncoder):
             Segments, one behind the other; what stands in front of the first is exact.
         """
         raise NotImplementedError
+
+
+def follows_others(encoder: Encoder) -> bool:
+    """Whether a chunk's KV is made behind chunks of any document, and used where they do not stand in front of it."""
+    return not encoder.exact_only and (encoder.base_encoding is not None or isinstance(encoder, PromptEncoder))

@@ -8,7 +8,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from ragcache.encode import Encoder, Prefixed, PromptEncoder
+from ragcache.encode import Encoder, Prefixed, PromptEncoder, follows_others
 from ragcache.engine.clock import Clock
 from ragcache.index.chunks import Chunk, Loaded
 from ragcache.index.index import Index
@@ -204,6 +204,8 @@ class ContextLoader:
         return prefix.keys
 
     def _find(self, segment: int, chunk: Chunk, encoder: Encoder, before: tuple[str, ...] | None) -> Loaded:
+        if chunk.origin == "unshared" and (self.index.follows_document(encoder) or follows_others(encoder)):
+            return Loaded(None, "", "documents of different readers have its text")
         if chunk.origin != "known" and self.index.follows_document(encoder):
             if chunk.origin == "several":
                 return Loaded(None, "", "several documents of the prompt have its text")

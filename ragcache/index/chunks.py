@@ -15,8 +15,8 @@ MARKS = "marks"  # in a document's metadata: where its pages and headings begin,
 
 
 #: Whether it is known which document a chunk is meant to be of: its text may stand in several. None of those is in the
-#: prompt where it is unknown.
-Origin = Literal["known", "unknown", "several"]
+#: prompt where it is unknown; where it is unshared, none may be read by all who may read another.
+Origin = Literal["known", "unknown", "several", "unshared"]
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,17 @@
 KV that was made behind a document follows that document. Of a text that several have, that of the one is taken whose
 other chunks stand in the prompt. If none does, nobody can tell which is meant, and the KV is made behind no document.
 If several do, the text is computed with the prompt, where the model sees all of them.
+
+Copies may have different readers. Whoever was shown the text may read one of them, so the copy stands for it that all of
+those may read. Where there is none, the text is computed with the prompt, unless its KV was made behind no other chunk.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from ragcache.index.chunks import Chunk
+from ragcache.index.chunks import Chunk, Origin
 from ragcache.store import Catalog, ChunkRow, join_access, may_precede
 
 
@@ -46,20 +50,25 @@ def resolve_copies(index: KnownChunks, chunks: Sequence[Chunk]) -> list[Chunk]:
 
 def note_copies(chunks: Sequence[Chunk]) -> tuple[str, ...]:
     """What is worth saying of the chunks of a prompt."""
-    unknown, several = (sum(chunk.origin == origin for chunk in chunks) for origin in ("unknown", "several"))
+    count = Counter(chunk.origin for chunk in chunks)
+    unknown, several, unshared = (count[origin] for origin in ("unknown", "several", "unshared"))
     alone = f"{unknown} chunks stand in several documents, of which the prompt has nothing else; no document is reused"
     anew = f"{several} chunks stand in several documents of this prompt, and are prefilled with it"
-    return tuple(note for count, note in ((unknown, alone), (several, anew)) if count)
+    apart = f"{unshared} chunks stand in documents of different readers, and no KV made behind others is used for them"
+    return tuple(note for count, note in ((unknown, alone), (several, anew), (unshared, apart)) if count)
 
 
 def _resolved(index: KnownChunks, chunk: Chunk, documents: set[str], rows: Sequence[ChunkRow]) -> Chunk:
-    """The same text in the one of these documents that has it."""
-    # Whoever was shown the text may read one of its copies; what stands before another must not tell them more.
+    """The same text in the one of these documents that has it, or in one that all may read who were shown it."""
     shown = join_access(row.access for row in rows)
-    meant = [row for row in rows if row.document in documents and may_precede(row.access, shown)]
-    if _differ(index, meant):
-        return replace(chunk, origin="several")
-    return next((replace(one, score=chunk.score) for one in index.chunks([row.id for row in meant[:1]])), chunk)
+    readable = [row for row in rows if may_precede(row.access, shown)]
+    if rows and not readable:
+        return replace(chunk, origin="unshared")
+    meant = [row for row in readable if row.document in documents]
+    names = [row.id for row in meant or readable]
+    copy = chunk if chunk.id in names else next(iter(index.chunks(names[:1])), chunk)
+    origin: Origin = "several" if _differ(index, meant) else "known" if meant else "unknown"
+    return replace(copy, score=chunk.score, origin=origin)
 
 
 def _differ(index: KnownChunks, rows: Sequence[ChunkRow]) -> bool:

@@ -147,6 +147,8 @@ class _Search:
             return False
         if kind:
             raise unreadable(path, f"it is {kind}, not a file")
+        if reason := _obstacle(str(path)):
+            raise unreadable(path, reason)
         if path.suffix.lower() not in SUPPORTED:
             raise UnsupportedDocument(f"{path} can't be read: supported are {SUPPORTED_WORDS}.")
         self.files.add(place_of(path))

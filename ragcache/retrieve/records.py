@@ -4,6 +4,8 @@ import csv
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from io import StringIO
 from typing import Any
 
 _DELIMITERS = ",;\t|"
@@ -13,13 +15,17 @@ _YEAR = re.compile(r"(19|20)\d\d")
 
 
 def render_csv(text: str) -> str:
-    """Render comma-separated values as `render_rows` does, whatever the delimiter; as it is where it can't be told."""
+    """Render comma-separated values as `render_rows` does, whatever the delimiter; as it is where it can't be told.
+
+    A quote within quotes is doubled, as spreadsheets write it: whether it is cannot be told from the beginning of a file.
+    """
+    delimiter, spaced = ",", False
+    with suppress(csv.Error):  # one column, or lines in front of the header
+        told = csv.Sniffer().sniff(text[:_SAMPLE].rpartition("\n")[0] or text, _DELIMITERS)
+        delimiter, spaced = told.delimiter, told.skipinitialspace
     try:
-        dialect: type[csv.Dialect] | str = csv.Sniffer().sniff(text[:_SAMPLE].rpartition("\n")[0] or text, _DELIMITERS)
-    except csv.Error:
-        dialect = "excel"  # one column, or lines in front of the header
-    try:
-        return render_rows(csv.reader(text.splitlines(keepends=True), dialect))
+        rows = csv.reader(StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=spaced)
+        return render_rows(rows)
     except csv.Error:
         return text
 

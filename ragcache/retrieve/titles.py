@@ -70,8 +70,8 @@ def title_line(parts: Sequence[str], text: str, fits: Callable[[str], bool] = la
     >>> title_line(["Handbook", "Leave", "Parental leave"], "It takes 14 weeks.")
     'Handbook › Leave › Parental leave\n'
     """
-    kept, begin = list(parts), re.sub(r"\A\W+", "", text).casefold()
-    while kept and begin.startswith(kept[-1].casefold()):
+    kept, begin = list(parts), re.sub(r"\A\W+", "", text)
+    while kept and _begins(begin, kept[-1]):
         kept.pop()
     while len(kept) > 1 and not fits(_join(kept)):
         del kept[1 if len(kept) > 2 else 0]
@@ -107,6 +107,12 @@ def add_title(text: str, metadata: Mapping[str, Any], template: str = TITLE_TEMP
     title = title_line(read_title_parts(metadata), text).rstrip("\n")
     above = template.partition("{text}")[0].format(title=title)
     return template.format(title=title, text=text) if title and not text.startswith(above) else text
+
+
+def _begins(text: str, heading: str) -> bool:
+    """Whether a text begins with a heading: not just with its letters, and in another case only if alone on a line."""
+    line = text.partition("\n")[0].rstrip(" #:.\r")
+    return line.casefold() == heading.casefold() or bool(re.match(re.escape(heading) + r"(?!\w)", text))
 
 
 def _join(parts: Sequence[str]) -> str:

@@ -52,7 +52,7 @@ from ragcache.store.schema import (
 from ragcache.store.words import optimize_words, write_words_anew
 
 _LACKS = "NOT EXISTS (SELECT 1 FROM encodings WHERE chunk = chunks.id AND recipe = ?)"
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(r"[\w\u0300-\u036f]+")  # with accents that are characters of their own
 _NEXT_EDITION = (
     f"INSERT INTO settings (name, value) VALUES ('{EDITION}', '1') ON CONFLICT (name) DO UPDATE SET "
     "value = CAST(CAST(value AS INTEGER) + 1 AS TEXT)"
@@ -238,7 +238,8 @@ class Catalog(Database):
         count : int
             How many; fewer come back where fewer share a word.
         """
-        words = dict.fromkeys(_WORD.findall(question.casefold()))
+        # As they are written: SQLite folds them as it folded the texts, in which "ß" stays what it is.
+        words = {word.casefold(): word for word in _WORD.findall(question)}.values()
         query = "SELECT id FROM words JOIN chunks ON number = words.rowid WHERE words MATCH ? ORDER BY rank, id LIMIT ?"
         return [id for (id,) in self.read(query, " OR ".join(f'"{word}"' for word in words), count)] if words else []
 

@@ -116,6 +116,31 @@ def test_a_copy_is_not_taken_whose_readers_are_fewer(engine: Engine) -> None:
     assert ask(engine, HERON, TEXT) == [("heron", "hit")] * 2
 
 
+@pytest.mark.parametrize("labelled", ["a", "b"])
+@pytest.mark.parametrize("method", ["fusionrag", "cachecraft"])
+def test_no_kv_is_taken_that_was_made_behind_what_fewer_may_read(tmp_path: Path, method: str, labelled: str) -> None:
+    """Whichever of the copies is found first; by chunks that are alike, or that stood in an earlier prompt."""
+    boss, public = frozenset({"boss"}), "b" if labelled == "a" else "a"
+    with RagCache.open(tmp_path / "index", model=tiny_reader(), method=method) as rag:
+        rag.collection("s").add([
+            Entry("1", TEXT, public), Entry("2", TEXT, labelled, access=boss), Entry("3", f"{TEXT} {MORE}", "c", access=boss)
+        ])  # fmt: skip
+        rag.engine.answer("When?", [rag.engine.chunk(f"{TEXT} {MORE}", "3"), rag.engine.chunk(TEXT, "2")], sampling=SHORT)
+        access = {row.id: row.access for row in rag.index.catalog.all_chunks()}
+        [told] = rag.engine.answer("When?", [rag.engine.chunk(TEXT)], sampling=SHORT).report.chunks
+        assert access[told.id] is None
+        assert told.left in ("", "system prefix", "system prefix + 0 neighbours")
+
+
+@pytest.mark.parametrize(("method", "state"), [("fusionrag", "miss"), ("cachecraft", "miss"), ("naive", "hit")])
+def test_copies_that_none_of_their_readers_share_are_prefilled(tmp_path: Path, method: str, state: str) -> None:
+    with RagCache.open(tmp_path / "index", model=tiny_reader(), method=method) as rag:
+        rag.collection("s").add([Entry(name, TEXT, name, access=frozenset({name})) for name in ("crew", "guests")])
+        answer = rag.engine.answer("When?", [rag.engine.chunk(TEXT)], sampling=SHORT)
+        assert [chunk.cache for chunk in answer.report.chunks] == [state]
+        assert any("documents of different readers" in said for said in answer.report.notes)
+
+
 def test_a_vector_stores_own_name_says_which_is_meant(tmp_path: Path) -> None:
     with RagCache.open(tmp_path / "index", model=tiny_reader()) as rag:
         rag.collection("ferries").add(
