@@ -1,7 +1,6 @@
 """`ragcache ask`: one question, answered from cached chunks."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -27,9 +26,10 @@ from ragcache_cli.options import (
 from ragcache_cli.terminal import note, say, say_json, say_piece, short, table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from ragcache.engine.answer import Answer
+    from ragcache.rag import RagCache
 
 
 def ask(

@@ -4,8 +4,8 @@ KV that was made behind a document follows that document. Of a text that several
 other chunks stand in the prompt. If none does, nobody can tell which is meant, and the KV is made behind no document.
 If several do, the text is computed with the prompt, where the model sees all of them.
 
-Copies may have different readers. Whoever was shown the text may read one of them, so the copy stands for it that all of
-those may read. Where there is none, the text is computed with the prompt, unless its KV was made behind no other chunk.
+Copies may have different readers. Whoever was shown the text may read one of them, so the copy that all of those may
+read stands for it. Where there is none, the text is computed with the prompt, unless its KV was made behind no chunk.
 """
 
 from collections import Counter

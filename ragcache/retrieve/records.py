@@ -17,7 +17,7 @@ _YEAR = re.compile(r"(19|20)\d\d")
 def render_csv(text: str) -> str:
     """Render comma-separated values as `render_rows` does, whatever the delimiter; as it is where it can't be told.
 
-    A quote within quotes is doubled, as spreadsheets write it: whether it is cannot be told from the beginning of a file.
+    A quote within quotes is doubled, as spreadsheets write it; a file's first rows may have none to tell it by.
     """
     delimiter, spaced = ",", False
     with suppress(csv.Error):  # one column, or lines in front of the header

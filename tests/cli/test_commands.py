@@ -1,6 +1,7 @@
 """What each command prints, on a tiny random model with real documents, Chroma and embedder."""
 
 import json
+import os
 import re
 import shlex
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from ragcache_cli.terminal import parse_size
 from typer.testing import Result
 
 from ragcache.errors import InvalidArgument
+from ragcache.index.collection import Entry
 from ragcache.rag import RagCache
 from ragcache.report import make_printable
 
@@ -39,6 +41,27 @@ def test_a_source_whose_file_is_gone_is_said_to_be(run: Run, documents: Path, tm
     said = asked(run, tmp_path / "index").stderr
     assert re.search(r"tide.txt is gone; `ragcache documents remove PATH` forgets it", said)
     assert said.count("is gone") == 1
+
+
+def test_a_source_that_may_not_be_looked_for_is_not_said_to_be_gone(
+    run: Run, index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = os.stat
+
+    def refuse(path: str | Path, **how: bool) -> os.stat_result:
+        if str(path).endswith("tide.txt"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return look(path, **how)
+
+    monkeypatch.setattr("os.stat", refuse)
+    shown = asked(run, index)
+    assert (shown.exit_code, "is gone" in shown.stderr) == (0, False)
+
+
+def test_a_path_of_another_programs_chunk_is_no_file_of_ours(run: Run, checkpoint: Path, tmp_path: Path) -> None:
+    with RagCache.open(tmp_path / "other", model=str(checkpoint), method="naive") as rag:
+        rag.collection("papers").add([Entry("1", "Mara Voss leads the Tide project.", "/nowhere/tide.pdf")])
+    assert "is gone" not in asked(run, tmp_path / "other").stderr
 
 
 def test_ask_as_json_has_every_field_and_nothing_else_on_stdout(run: Run, index: Path) -> None:

@@ -122,10 +122,15 @@ def test_no_kv_is_taken_that_was_made_behind_what_fewer_may_read(tmp_path: Path,
     """Whichever of the copies is found first; by chunks that are alike, or that stood in an earlier prompt."""
     boss, public = frozenset({"boss"}), "b" if labelled == "a" else "a"
     with RagCache.open(tmp_path / "index", model=tiny_reader(), method=method) as rag:
-        rag.collection("s").add([
-            Entry("1", TEXT, public), Entry("2", TEXT, labelled, access=boss), Entry("3", f"{TEXT} {MORE}", "c", access=boss)
-        ])  # fmt: skip
-        rag.engine.answer("When?", [rag.engine.chunk(f"{TEXT} {MORE}", "3"), rag.engine.chunk(TEXT, "2")], sampling=SHORT)
+        rag.collection("s").add(
+            [
+                Entry("1", TEXT, public),
+                Entry("2", TEXT, labelled, access=boss),
+                Entry("3", f"{TEXT} {MORE}", "c", access=boss),
+            ]
+        )
+        secret, text = rag.engine.chunk(f"{TEXT} {MORE}", "3"), rag.engine.chunk(TEXT, "2")
+        rag.engine.answer("When?", [secret, text], sampling=SHORT)
         access = {row.id: row.access for row in rag.index.catalog.all_chunks()}
         [told] = rag.engine.answer("When?", [rag.engine.chunk(TEXT)], sampling=SHORT).report.chunks
         assert access[told.id] is None

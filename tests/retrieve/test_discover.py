@@ -177,6 +177,8 @@ def test_a_name_that_is_not_utf_8_is_named_in_a_way_that_can_be_printed(tmp_path
     assert names(found, tmp_path) == ["a.md"]
     assert [error.encode() for error in found.errors]
     assert "its name is not valid UTF-8" in found.errors[0]
+    with pytest.raises(UnreadableDocument, match="its name is not valid UTF-8"):
+        find([os.fsdecode(os.fsencode(tmp_path) + b"/\xff.md")])
 
 
 def test_an_index_below_the_folder_is_no_document(tmp_path: Path) -> None:

@@ -396,6 +396,14 @@ def test_csv_rows_carry_their_columns_whatever_the_delimiter(tmp_path: Path, del
     )
 
 
+def test_csv_keeps_quotes_and_odd_line_ends_within_their_cells(tmp_path: Path) -> None:
+    text = 'name,quote,town\nBob,"yes, no",Rom\nAda,"He said ""hi, you"" then, left",Kelmar\nBo,X\u2028Y,Rye\n'
+    assert load(write(tmp_path / "a.csv", text)).text == (
+        'name: Bob\nquote: yes, no\ntown: Rom\n\nname: Ada\nquote: He said "hi, you" then, left\ntown: Kelmar\n\n'
+        "name: Bo\nquote: X Y\ntown: Rye"
+    )
+
+
 def test_csv_without_names_of_columns_keeps_its_rows(tmp_path: Path) -> None:
     assert load(write(tmp_path / "a.csv", "Ada,4200\nBob,17\n")).text == "Ada | 4200\n\nBob | 17"
     assert load(write(tmp_path / "b.csv", "name\nAda\nBob\n")).text == "name\n\nAda\n\nBob"

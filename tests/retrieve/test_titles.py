@@ -29,6 +29,17 @@ def test_what_a_chunk_begins_with_is_not_said_above_it(begin: str) -> None:
     assert title_line(["Handbook", "Leave"], begin) == "Handbook\n"
 
 
+@pytest.mark.parametrize(
+    ("heading", "text"), [("Port", "Portugal pays forty crowns."), ("IT", "It takes 14 weeks."), ("A", "A1 is closed.")]
+)
+def test_a_heading_is_kept_over_a_text_that_begins_with_its_letters_only(heading: str, text: str) -> None:
+    assert title_line(["Handbook", heading], text) == f"Handbook \u203a {heading}\n"
+
+
+def test_a_heading_in_other_letters_on_a_line_of_its_own_is_not_said_twice() -> None:
+    assert title_line(["Handbook", "Leave"], "LEAVE\n\nIt takes 14 weeks.") == "Handbook\n"
+
+
 def test_a_chunk_that_begins_with_its_only_title_has_no_line() -> None:
     assert title_line(["Handbook"], "# Handbook\n\nWelcome.") == ""
 

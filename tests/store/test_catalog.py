@@ -466,6 +466,12 @@ def test_chunks_are_found_by_their_words_best_first(catalog):
     assert catalog.search_words("?!", 5) == catalog.search_words("harbour", 5) == []
 
 
+@pytest.mark.parametrize("word", ["Hauptstraße", "HAUPTSTRAßE", "Büro", "Bu\u0308ro", "buro", "İstanbul", "istanbul"])
+def test_words_are_found_however_their_letters_are_written(catalog, word):
+    catalog.put_document(document("a"), [said("a0", "Das Büro in İstanbul liegt in der Hauptstraße 5.")])
+    assert catalog.search_words(f"Wo ist {word}?", 5) == ["a0"]
+
+
 def test_words_follow_their_chunks(catalog):
     catalog.put_document(document("a"), [said("a0", "ferry"), said("a1", "mill")])
     catalog.put_document(document("a"), [said("a1", "mill"), said("a2", "bridge")])
