@@ -10,8 +10,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 from time import monotonic, perf_counter
 from typing import Protocol
@@ -23,12 +21,12 @@ from ragcache.index.chunks import MARKS
 from ragcache.index.documents import Documents
 from ragcache.index.index import Index
 from ragcache.index.neighbours import SimilarChunks
-from ragcache.index.outdated import find_outdated
+from ragcache.index.outdated import Outdated, find_outdated
 from ragcache.index.pricing import Pricing
 from ragcache.index.settings import note_outdated, nothing_in, outdated_counts, outdated_is_known
 from ragcache.report import IngestPlan, IngestReport, Progress
 from ragcache.retrieve import Found, Vectors, find, find_standing, gone, load
-from ragcache.store import COLLECTION, DocumentRow
+from ragcache.store import COLLECTION, ChunkRow, DocumentRow
 
 _EMBED_BATCH, _EMBED_SECONDS = 64, 2.0  # chunks are embedded so many at once, or what there is after so long
 _EMBEDDED = "embedded_edition"  # setting: of the chunks that the vectors are of
@@ -181,22 +179,40 @@ class Ingestion:
     def refresh(self, encoders: Sequence[Encoder]) -> IngestReport:
         """Make what is missing of encodings, and anew what was fused with others than a chunk's neighbours of today.
 
-        What was made before serves until then, and goes when all of an encoding is made.
+        What was made before serves until then, and goes when all of an encoding is made; document after document where
+        the index has no room for both.
         """
         began, report = perf_counter(), self.run(None, encoders)
+        notes, left_out = report.notes, tuple(self._left_out(encoders))
         encoded, alike = Counter(report.encoded), SimilarChunks(self.index, self.vectors)
         for encoder in [one for one in _with_bases(encoders) if one.base_encoding is not None]:
             found = find_outdated(self.index, encoder, alike)
-            todo = [list(rows) for _, rows in groupby(found.chunks, key=attrgetter("document"))]
-            for done, _ in enumerate(self.index.encode_chunks(encoder, todo, neighbours=alike)):
-                self.progress(f"encode {encoder.recipe}", done + 1, len(found.chunks))
-            self.index.forget(found.keys)
-            encoded[encoder.recipe] += len(found.chunks)
+            encoded[encoder.recipe] += self._make_anew(encoder, found, alike)
             self._note_outdated([encoder], alike)
+        if left_out != (now := tuple(self._left_out(encoders))):
+            notes = (*(said for said in notes if said not in left_out), *now)
         return replace(
             report, encoded=dict(+encoded), outdated=outdated_counts(self.index.catalog),
-            bytes=self.index.catalog.stats()["bytes"], seconds=perf_counter() - began,
+            bytes=self.index.catalog.stats()["bytes"], seconds=perf_counter() - began, notes=notes,
         )  # fmt: skip
+
+    def _make_anew(self, encoder: Encoder, found: Outdated, alike: SimilarChunks) -> int:
+        """Make what is outdated anew, and let go of what it takes the place of; of how many chunks."""
+        made = set[str]()
+
+        def make(documents: Sequence[Sequence[ChunkRow]]) -> None:
+            for chunk in self.index.encode_chunks(encoder, documents, neighbours=alike):
+                made.add(chunk)
+                self.progress(f"encode {encoder.recipe}", len(made), len(found.chunks))
+
+        make(found.documents)
+        lacking = {row.id for row in found.chunks} - made
+        self.index.forget([key for chunk, keys in found.keys.items() if chunk not in lacking for key in keys])
+        for rows in found.documents:
+            if todo := [row for row in rows if row.id in lacking]:  # its room is that of what it takes the place of
+                self.index.forget([key for row in todo for key in found.keys.get(row.id, ())])
+                make([todo])
+        return len(made)
 
     def embed(self, documents: Container[str] | None = None) -> None:
         """Bring the vectors in line with the chunks: of some documents, by id, or of all; none outlives its chunk."""

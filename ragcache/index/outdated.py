@@ -5,9 +5,12 @@ and so on, whatever comes later; the paper leaves open when they are looked for 
 keys in front of a chunk are compared with those that its encoder would put there today.
 """
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import groupby
+from operator import attrgetter
 
 from ragcache.encode import Encoder, LeftContext
 from ragcache.index.encoding_context import IndexEncodingContext
@@ -24,13 +27,17 @@ class Outdated:
     ----------
     chunks : sequence of ChunkRow
         Those of whose KV none stands behind what would stand in front of it today, in reading order.
-    keys : sequence of str
-        KV that stands behind something else, of these chunks and of those that were made anew since.
+    keys : mapping of str to sequence of str
+        By chunk, KV that stands behind something else: of these, and of those that were made anew since.
     """
 
     chunks: Sequence[ChunkRow]
-    keys: Sequence[str]
+    keys: Mapping[str, Sequence[str]]
 
+    @property
+    def documents(self) -> list[list[ChunkRow]]:
+        """The chunks, by document."""
+        return [list(rows) for _, rows in groupby(self.chunks, key=attrgetter("document"))]
 
 def find_outdated(index: Index, encoder: Encoder, neighbours: Neighbours) -> Outdated:
     """Find what of an encoding stands behind other chunks than it would today; what is missing is not looked at.
@@ -56,7 +63,11 @@ def find_outdated(index: Index, encoder: Encoder, neighbours: Neighbours) -> Out
         others += [row for row in rows if row.left != left.keys]
         if not same:
             chunks.append(chunk)
-    return Outdated(chunks, [row.key for row in others if row.key not in current])
+    keys = defaultdict[str, list[str]](list)
+    for row in others:
+        if row.key not in current:
+            keys[row.chunk].append(row.key)
+    return Outdated(chunks, keys)
 
 
 def _context(index: Index, encoder: Encoder, neighbours: Neighbours) -> IndexEncodingContext:

@@ -96,6 +96,17 @@ def test_a_run_that_is_stopped_goes_on(rag: RagCache, pages: list[Path]) -> None
     assert neighbours(rag) == {text: [3] for text in PAGES}
 
 
+def test_a_full_index_is_fused_anew_in_place(rag: RagCache, pages: list[Path]) -> None:
+    for path in pages:
+        rag.ingest([path])
+    rag.index.bound.set_limit(rag.index.store.total_bytes() + 1000)
+    assert rag.index.bound.fitting([64]) == 0, "there is no room for one more"
+    done = rag.refresh()
+    assert (done.encoded, done.outdated) == ({RECIPE: 3}, {})
+    assert neighbours(rag) == {text: [3] for text in PAGES}, "none is lost"
+    assert rag.index.store.total_bytes() <= (rag.index.bound.limit or 0)
+
+
 def test_chunks_of_another_programs_store_are_fused_anew_too(rag: RagCache) -> None:
     store = rag.collection("notes", methods=["fusionrag"])
     for number, text in enumerate(PAGES):
