@@ -24,7 +24,7 @@ from ragcache.index.documents import Documents, KnownDocument
 from ragcache.index.index import Index
 from ragcache.index.ingestion import EncodingPool, Ingestion, listed
 from ragcache.index.opening import check_retrieval, given_reader, resolve
-from ragcache.index.publication import attach, local_copy, publish
+from ragcache.index.publication import attach, local_copy, publishing
 from ragcache.index.search import Search
 from ragcache.index.settings import nothing_in, stats
 from ragcache.model import notice
@@ -211,9 +211,9 @@ class RagCache:
         """
         work = replace(self._ingestion(progress, chunk_tokens, titles), pool=pool)
         files, encoders = None if paths is None else listed(paths), self._encoders(methods)
-        report = work.run(files, encoders, exclude=exclude, ignore_files=ignore_files, prune=prune)
-        self._remember(work.chunking)
-        publish(self.index.path, self.index.catalog)
+        with publishing(self.index.path, self.index.catalog):
+            report = work.run(files, encoders, exclude=exclude, ignore_files=ignore_files, prune=prune)
+            self._remember(work.chunking)
         return report
 
     def refresh(self, *, methods: Sequence[AnyMethod] | None = None, progress: Progress | None = None) -> IngestReport:
@@ -231,9 +231,8 @@ class RagCache:
         EmptyIndex
             If nothing was ingested.
         """
-        report = self._ingestion(progress).refresh(self._fused(methods))
-        publish(self.index.path, self.index.catalog)
-        return report
+        with publishing(self.index.path, self.index.catalog):
+            return self._ingestion(progress).refresh(self._fused(methods))
 
     def plan(
         self,
@@ -244,11 +243,12 @@ class RagCache:
         titles: str | None = None,
         exclude: Sequence[str] = (),
         ignore_files: bool = True,
+        prune: bool = False,
         progress: Progress | None = None,
     ) -> IngestPlan:
-        """What `ingest` would cost, with nothing written."""
+        """What `ingest` would cost, and what would go, with nothing written."""
         work, encoders = self._ingestion(progress, chunk_tokens, titles), self._encoders(methods)
-        return work.plan(listed(paths), encoders, self.top_k, exclude=exclude, ignore_files=ignore_files)
+        return work.plan(listed(paths), encoders, self.top_k, exclude=exclude, ignore_files=ignore_files, prune=prune)
 
     def pending(self, *, methods: Sequence[str] | None = None) -> IngestPlan:
         """What is still to be encoded of the documents that are in the index already."""
@@ -400,8 +400,8 @@ class RagCache:
             If one of them means no document of the index; nothing is removed then.
         """
         found = self._documents.find(*paths)
-        self._documents.remove(one.id for one in found)
-        publish(self.index.path, self.index.catalog)
+        with publishing(self.index.path, self.index.catalog):
+            self._documents.remove(one.id for one in found)
         return found
 
     def stats(self) -> dict[str, Any]:

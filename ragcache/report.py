@@ -239,6 +239,8 @@ class IngestPlan:
         Questions after which the saved prefill was as much work as the encoding.
     skipped, ignored, errors, notes : tuple of str
         As in `IngestReport`.
+    forgotten : tuple of str
+        Documents whose files are gone, and which would go too.
     """
 
     documents: int
@@ -253,6 +255,7 @@ class IngestPlan:
     ignored: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    forgotten: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:

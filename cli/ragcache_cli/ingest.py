@@ -177,7 +177,7 @@ def ingest(
             _set_limit(rag, limit)
         how: dict[str, Any] = {
             "methods": method, "chunk_tokens": chunk_tokens, "titles": titles, "exclude": exclude or (),
-            "ignore_files": not no_ignore,
+            "ignore_files": not no_ignore, "prune": prune,
         }  # fmt: skip
         if dry_run:
             with progress() as report:
@@ -185,7 +185,7 @@ def ingest(
             say_json(asdict(plan)) if as_json else _show_plan(plan)
             _exit_unless(plan.complete or not strict)
             return
-        how |= {"prune": prune, "pool": stack.enter_context(_on_ray(ray, ray_workers))}
+        how["pool"] = stack.enter_context(_on_ray(ray, ray_workers))
         done = with_progress(rag, method, lambda bars: rag.ingest(paths or None, **how, progress=bars))
         found = _break_even(rag, measure=calibrate)
         tokens = None if found is None else found.tokens
@@ -311,6 +311,7 @@ def _show_plan(plan: "IngestPlan") -> None:
     )
     table(("would be ingested", ""), rows + effort if plan.chunks else rows)
     _show_left_out(plan)
+    _show_files("would be removed, since they are gone", plan.forgotten)
 
 
 def show(report: "IngestReport", index: Path, what: str = "documents") -> None:

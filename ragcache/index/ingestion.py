@@ -25,7 +25,7 @@ from ragcache.index.outdated import Outdated, find_outdated
 from ragcache.index.pricing import Pricing
 from ragcache.index.settings import note_outdated, nothing_in, outdated_counts, outdated_is_known
 from ragcache.report import IngestPlan, IngestReport, Progress
-from ragcache.retrieve import Found, Vectors, find, find_standing, gone, load
+from ragcache.retrieve import Found, Vectors, find_standing, gone, load
 from ragcache.store import COLLECTION, ChunkRow, DocumentRow
 
 _EMBED_BATCH, _EMBED_SECONDS = 64, 2.0  # chunks are embedded so many at once, or what there is after so long
@@ -248,11 +248,12 @@ class Ingestion:
         *,
         exclude: Sequence[str] = (),
         ignore_files: bool = True,
+        prune: bool = False,
     ) -> IngestPlan:
         """What that would cost, nothing written: chunks, bytes, seconds, and questions until it pays off."""
-        began, errors = perf_counter(), list[str]()
-        found = find(paths, exclude=exclude, ignore_files=ignore_files)
-        files, known, pricing = found.files, self._known(), self._pricing()
+        began, errors, known, pricing = perf_counter(), list[str](), self._known(), self._pricing()
+        found = find_standing(paths, list(known), exclude=exclude, ignore_files=ignore_files)
+        files = found.files
         for done, path in enumerate(files):
             self.progress("read", done, len(files))
             row = known.get(str(path))
@@ -274,6 +275,7 @@ class Ingestion:
             ignored=found.ignored,
             errors=(*found.errors, *errors),
             notes=self.chunking.notes(),
+            forgotten=tuple(sorted(gone(known, None if prune else paths, found=files))),
         )
 
     def pending(self, encoders: Sequence[Encoder], top_k: int) -> IngestPlan:

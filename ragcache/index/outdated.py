@@ -39,6 +39,7 @@ class Outdated:
         """The chunks, by document."""
         return [list(rows) for _, rows in groupby(self.chunks, key=attrgetter("document"))]
 
+
 def find_outdated(index: Index, encoder: Encoder, neighbours: Neighbours) -> Outdated:
     """Find what of an encoding stands behind other chunks than it would today; what is missing is not looked at.
 

@@ -11,14 +11,14 @@ import os
 import shutil
 import time
 import warnings
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from ragcache.errors import EmptyIndex, IndexFormat, IndexMismatch, InvalidArgument, UnreachableStore
+from ragcache.errors import EmptyIndex, IndexFormat, IndexMismatch, InvalidArgument, RagCacheError, UnreachableStore
 from ragcache.index.reconcile import prefix_key
 from ragcache.store import (
     Attachment,
@@ -122,6 +122,19 @@ def publish(path: Path, catalog: Catalog) -> None:
         remote.put(_CURRENT, json.dumps({"format": _FORMAT, "published": time.time(), "files": named}).encode())
         for gone in set(remote.list(_FILES)) - {_FILES + str(one["digest"]) for one in named.values()}:
             remote.delete(gone)  # whoever fetches it just now begins anew
+
+
+@contextmanager
+def publishing(path: Path, catalog: Catalog) -> Iterator[None]:
+    """Publish what is done within; what was removed before an error goes from the object store too."""
+    edition = catalog.edition()
+    try:
+        yield
+    except RagCacheError:
+        if catalog.edition() != edition:
+            publish(path, catalog)
+        raise
+    publish(path, catalog)
 
 
 def local_copy(

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -181,6 +182,23 @@ def test_a_dry_run_prices_and_writes_nothing(run: Run, tmp_path: Path, documents
     assert (plan["documents"], plan["chunks"]) == (3, 3)
     assert plan["bytes"] == 2 * plan["tokens"] * plan["bytes_per_token"], "the base encoding and fused"
     assert not (tmp_path / "index").exists()
+
+
+def test_a_dry_run_names_what_would_go(run: Run, tmp_path: Path, documents: Path, checkpoint: Path) -> None:
+    at = ("--index", tmp_path / "index", "--dry-run", "--json")
+    run("ingest", documents, "--index", tmp_path / "index", "--model", checkpoint)
+    (documents / "tide.txt").unlink()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "new.txt").write_text("The mill grinds oats.")
+    plans = [
+        json.loads(run("ingest", *paths, *at).stdout) for paths in ((documents,), (elsewhere,), (elsewhere, "--prune"))
+    ]
+    assert [[Path(file).name for file in plan["forgotten"]] for plan in plans] == [["tide.txt"], [], ["tide.txt"]]
+    shutil.rmtree(documents)
+    whole = run("ingest", documents, "--index", tmp_path / "index", "--dry-run")
+    assert (whole.exit_code, "would be removed, since they are gone" in whole.stderr) == (0, True)
+    assert json.loads(run("ingest", documents, *at).stdout)["documents"] == 0
 
 
 def test_a_dry_run_on_an_index_leaves_it_alone(run: Run, index: Path) -> None:

@@ -13,7 +13,7 @@ from faults.small import Letters, write_pages
 from remote.conftest import Server
 
 from ragcache import RagCache, Sampling
-from ragcache.errors import EmptyIndex, IndexFormat, IndexMismatch, StorageFull, UnreachableStore
+from ragcache.errors import EmptyIndex, IndexFormat, IndexMismatch, StorageFull, UnreachableStore, UnreadableDocument
 from ragcache.index import publication
 from ragcache.index.publication import attach, fetch, limit_copies, local_copy
 from ragcache.index.settings import settings_of, stats
@@ -82,6 +82,21 @@ def test_another_machine_answers_from_what_one_has_ingested(
             copy.ingest(tmp_path / "files")
     assert stats(tmp_path / "copy")["chunks"] == stats(tmp_path / "writer")["chunks"]
     assert stats(tmp_path / "copy")["missing_kv"] == 0
+
+
+def test_what_went_before_an_error_goes_from_the_object_store_too(
+    published: RagCache, opened: Callable[..., RagCache], tmp_path: Path, pages: Path
+) -> None:
+    first, *others = sorted(pages.iterdir())
+    for page in others:
+        page.unlink()
+    first.write_text("")
+    with pytest.raises(UnreadableDocument):
+        published.ingest(pages)
+    assert published.documents() == []
+    fetch(URL, tmp_path / "copy")
+    with opened("copy") as copy:
+        assert copy.documents() == []
 
 
 def test_a_copy_follows_what_is_ingested_and_forgotten(
