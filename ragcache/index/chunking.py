@@ -129,7 +129,8 @@ class Chunking:
         return _TITLE_SHARE * read <= self._most and _TITLE_SHARE * embedded <= self.embedder.max_tokens
 
     def _splitter(self, lines: "_TitleLines") -> Splitter | GivenSplitter:
-        read, embedded = (lines.longest if self.titles in where else "" for where in (_IN_TEXT, _IN_EMBEDDING))
+        read = max(lines.all, key=self._count) if self.titles in _IN_TEXT else ""
+        embedded = max(lines.all, key=self.embedder.count) if self.titles in _IN_EMBEDDING else ""
         limited = Splitter([
             Limit(lambda text: self._count(read + text), self._most, "the reader"),
             Limit(lambda text: self.embedder.count(embedded + text), self.embedder.max_tokens, "the embedder"),
@@ -167,14 +168,14 @@ class _TitleLines:
         return self._line(mark_at(self.marks, offset)[2], text)
 
     @cached_property
-    def longest(self) -> str:
-        """The line that takes most room; no line of the document is longer."""
-        return max(self._all(), key=len)
+    def all(self) -> list[str]:
+        """Every line that may stand above a text of the document, also one that begins with its own headings."""
+        headings = dict.fromkeys(["", *(heading for _, _, heading in self.marks)])
+        named = {tuple(parts[:count]) for parts in map(self._parts, headings) for count in range(len(parts) + 1)}
+        return sorted({title_line(parts, "", self.chunking.fits_title) for parts in named})
 
-    def _all(self) -> Iterator[str]:
-        yield self._line("")
-        yield from (self._line(heading) for _, _, heading in self.marks)
+    def _line(self, heading: str, text: str) -> str:
+        return title_line(self._parts(heading), text, self.chunking.fits_title)
 
-    def _line(self, heading: str, text: str = "") -> str:
-        parts = title_parts(self.metadata.get("title", ""), self.source, heading)
-        return title_line(parts, text, self.chunking.fits_title)
+    def _parts(self, heading: str) -> list[str]:
+        return title_parts(self.metadata.get("title", ""), self.source, heading)

@@ -74,10 +74,13 @@ class SimilarChunks:
         return self._found.get(chunk, [])
 
     def _search(self, count: int) -> None:
-        chunks = self._index.catalog.all_chunks()
+        known = self._index.catalog.all_chunks()
+        stored = self._vectors.stored([chunk.id for chunk in known])
+        chunks = [chunk for chunk in known if chunk.id in stored]  # others came since, from another process
         names = [chunk.id for chunk in chunks]
         texts, access = [chunk.text for chunk in chunks], [chunk.access for chunk in chunks]
-        found = find_neighbours(self._vectors.embeddings(names), names, texts, count, access)
+        embeddings = np.array([stored[name] for name in names], dtype=np.float32)  # (chunks, dim)
+        found = find_neighbours(embeddings, names, texts, count, access)
         self._found = {name: [names[i] for i in row] for name, row in zip(names, found, strict=True)}
         self._count = count
 

@@ -21,7 +21,10 @@ _STYLE = re.compile(r"heading ([1-9])")
 
 
 def read_docx(data: bytes) -> Parsed:
-    """Paragraphs and tables in reading order, without headers and footers; headings by their styles."""
+    """Paragraphs and tables in reading order, without headers and footers; headings by their styles.
+
+    Tracked changes are read as if they had been accepted, and content controls as the text that they hold.
+    """
     with needs():
         from docx import Document
         from docx.opc.exceptions import OpcError
@@ -29,6 +32,7 @@ def read_docx(data: bytes) -> Parsed:
     _check_unpacked(data)
     with reasons_of(OpcError):
         document = Document(BytesIO(data))
+        _accept_changes(document.element.body)
         blocks = list(document.iter_inner_content())
         parts = [_table(block) if isinstance(block, Table) else block.text.strip() for block in blocks]
         levels = [None if isinstance(block, Table) else _level(block.style.name) for block in blocks]
@@ -84,6 +88,22 @@ def _paged(texts: Iterable[str], titles: Iterable[str], title: str | None) -> Pa
     headings = [Heading(start, 1, heading) for start, (_, _, heading) in zip(starts, pages, strict=True)]
     numbers = [(start, number) for start, (number, _, _) in zip(starts, pages, strict=True)]
     return Parsed(_GAP.join(text for _, text, _ in pages), title or "", marks_of(headings, numbers))
+
+
+def _accept_changes(body: Any) -> None:
+    """Turn tracked changes and content controls into the plain runs and paragraphs that python-docx reads."""
+    for gone in list(body.iter(*map(_word, ("del", "moveFrom", "sdtPr", "sdtEndPr")))):
+        gone.getparent().remove(gone)
+    for wrapper in list(body.iter(*map(_word, ("sdtContent", "sdt", "ins", "moveTo", "smartTag", "customXml")))):
+        parent = wrapper.getparent()
+        if parent is not None:
+            at = parent.index(wrapper)
+            parent[at : at + 1] = list(wrapper)
+
+
+def _word(tag: str) -> str:
+    """A tag of WordprocessingML (ISO/IEC 29500-1, 17)."""
+    return f"{{http://schemas.openxmlformats.org/wordprocessingml/2006/main}}{tag}"
 
 
 def _level(style: str) -> int | None:

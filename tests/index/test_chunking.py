@@ -152,3 +152,12 @@ def test_a_title_takes_a_quarter_of_a_chunk_at_most(rag: RagCache, tmp_path: Pat
     file.write_text("It opens at seven every morning. " * 5, encoding="utf-8")
     rag.ingest(file, titles="both", chunk_tokens=60)
     assert all(2 < text.index("\n") <= 15 for text in texts(rag))
+
+
+def test_room_is_kept_for_the_line_of_most_tokens_not_of_most_letters(rag: RagCache, tmp_path: Path) -> None:
+    said = "It opens at seven every morning. " * 12
+    headings = ("Opening hours in summer", "\u958b\u9928\u6642\u9593\u958b\u9928\u6642\u9593")
+    text = "# G\n\n" + "\n\n".join(f"## {heading}\n\n{said}" for heading in headings)
+    (tmp_path / "g.md").write_text(text, encoding="utf-8")
+    rag.ingest(tmp_path / "g.md", titles="both", chunk_tokens=130)
+    assert max(len(row.token_ids) for row in rag.index.catalog.all_chunks()) <= 130

@@ -11,6 +11,7 @@ from ragcache import RagCache
 from ragcache.encode import Fused
 from ragcache.errors import EmptyIndex
 from ragcache.index.collection import Entry
+from ragcache.index.neighbours import SimilarChunks
 from ragcache.method import Method
 from ragcache.model.decode import Sampling
 
@@ -136,6 +137,14 @@ def test_nothing_that_is_not_fused_grows_old(pages: list[Path], tmp_path: Path) 
     with RagCache.open(tmp_path / "plain", model=tiny_reader(), embedder=Letters(), method="auto") as rag:
         assert [rag.ingest([path]).outdated for path in pages] == [{}] * len(pages)
         assert rag.refresh().encoded == {}
+
+
+def test_a_chunk_that_another_process_brings_meanwhile_is_no_neighbour_yet(rag: RagCache, pages: list[Path]) -> None:
+    rag.ingest(pages[:2])
+    known = {row.text: row.id for row in rag.index.catalog.all_chunks()}
+    rag.index.put("other", "", [(PAGES[2], 0, len(PAGES[2]))], {})
+    alike = SimilarChunks(rag.index, rag._vectors)
+    assert [list(alike(known[text], 10)) for text in PAGES[:2]] == [[known[PAGES[1]]], [known[PAGES[0]]]]
 
 
 def test_an_empty_index_has_nothing_to_refresh(rag: RagCache) -> None:

@@ -6,6 +6,7 @@ import random
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -175,6 +176,33 @@ def test_docx_paragraphs_and_tables_are_read_in_order(tmp_path: Path) -> None:
     document = load(make_docx(tmp_path / "a.docx"))
     assert document.text == f"People\n\n{SENTENCE.strip()}\n\nsame | same\nmerged\n\nThe end."
     assert document.metadata["title"] == "Tide handbook"
+
+
+def test_docx_changes_are_read_as_accepted_and_controls_as_their_text(tmp_path: Path) -> None:
+    import docx
+    from docx.oxml import parse_xml
+    from docx.oxml.ns import nsdecls
+
+    def put(parent: Any, tag: str, within: str, at: int | None = None) -> None:
+        element = parse_xml(f"<w:{tag} {nsdecls('w')}>{within}</w:{tag}>")
+        parent.insert(len(parent) if at is None else at, element)
+
+    document = docx.Document()
+    fee = document.add_paragraph("The fee is ")
+    put(fee._p, "ins", "<w:r><w:t>forty crowns</w:t></w:r>")
+    put(fee._p, "del", "<w:r><w:delText>ninety crowns</w:delText></w:r>")
+    put(fee._p, "moveFrom", "<w:r><w:t>once</w:t></w:r>")
+    fee.add_run(" a day.")
+    client = document.add_paragraph("Client: ")
+    put(client._p, "sdt", "<w:sdtPr/><w:sdtContent><w:ins><w:r><w:t>Kelmar</w:t></w:r></w:ins></w:sdtContent>")
+    put(
+        document.element.body,
+        "sdt",
+        "<w:sdtContent><w:p><w:r><w:t>In a control.</w:t></w:r></w:p></w:sdtContent>",
+        at=1,
+    )
+    document.save(str(tmp_path / "a.docx"))
+    assert load(tmp_path / "a.docx").text == "The fee is forty crowns a day.\n\nIn a control.\n\nClient: Kelmar"
 
 
 @pytest.mark.parametrize("suffix", ["pdf", "docx", "pptx", "xlsx"])
