@@ -48,8 +48,8 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, documents: Path, checkp
 def test_its_commands_run(run: Run) -> None:
     lines = [shlex.split(line) for block in blocks("bash") for line in block.splitlines()]
     for program, *arguments in lines:
-        if program == "make":
-            assert all(f"\n{target}:" in MAKEFILE for target in arguments)
+        if program == "ragcache" and arguments == ["demo"]:
+            assert run("demo", "--help").exit_code == 0  # its own run takes half a minute: tests/cli/test_demo.py
         elif program == "ragcache":
             done = run(*arguments)
             assert done.exit_code == 0, done.output

@@ -20,7 +20,7 @@ GUIDES = Path(__file__).parents[2] / "docs" / "guides"
 def test_the_guide_s_clients_run(
     rag: RagCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pages = [(GUIDES / name).read_text() for name in ("front-ends.md", "serving.md")]
+    pages = [(GUIDES / name).read_text() for name in ("serving.md", "front-ends.md")]  # the first uploads
     blocks = re.findall(r"```python\n(.*?)```", "\n".join(pages), re.DOTALL)
     assert len(blocks) == 3
     (tmp_path / "tide.md").write_text("The Tide project is led by Mara Voss. It is based in Kelmar.")
