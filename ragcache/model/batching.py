@@ -145,6 +145,7 @@ class BatchScheduler:
         self._turn = threading.Lock()  # held by the one request that runs
         self._waiting: list[ForwardRequest] = []
         self._busy = 0
+        self._given_up: BaseException | None = None
 
     @staticmethod
     def here(forward: object) -> "BatchScheduler | None":
@@ -156,12 +157,12 @@ class BatchScheduler:
         """Run requests; what each gives, or the first one's error once all are done."""
         self._busy = len(requests)
         with ThreadPoolExecutor(max(1, len(requests)), "ragcache-request") as pool:
-            futures = [pool.submit(self._attend, place, request) for place, request in enumerate(requests)]
             try:
+                futures = [pool.submit(self._attend, place, request) for place, request in enumerate(requests)]
                 while group := self._next():
                     self._serve(group)
             except BaseException as error:
-                self._abandon(error)
+                self._give_up(error)
                 raise
         return [future.result() for future in futures]
 
@@ -172,8 +173,9 @@ class BatchScheduler:
             call.place = _here.place
             self._waiting.append(call)
             self._leave()
-            self._changed.wait_for(lambda: call.done)
+            self._changed.wait_for(lambda: call.done or self._given_up is not None)
         self._turn.acquire()
+        self._check()
         if call.error is not None:
             raise call.error
         return call.logits
@@ -182,6 +184,7 @@ class BatchScheduler:
         _here.scheduler, _here.place = self, place
         try:
             with self._turn:
+                self._check()
                 return request()
         finally:
             _here.scheduler = None
@@ -218,18 +221,15 @@ class BatchScheduler:
                 call.done = True
             self._changed.notify_all()
 
-    def _abandon(self, error: BaseException) -> None:
-        """Let every request end with the error that ended the scheduler, now and whenever it waits again."""
-        self._forward = _raising(error)
-        while group := self._next():
-            self._serve(group)
+    def _give_up(self, error: BaseException) -> None:
+        """Let every request end where it waits, or would; nobody is waited for, so a second interrupt does no harm."""
+        with self._changed:
+            self._given_up = error
+            self._changed.notify_all()
 
-
-def _raising(error: BaseException) -> Callable[[Sequence[ForwardRequest]], Sequence[Tensor | None]]:
-    def forward(calls: Sequence[ForwardRequest]) -> Sequence[Tensor | None]:
-        raise RuntimeError("the requests that were run together were given up") from error
-
-    return forward
+    def _check(self) -> None:
+        if self._given_up is not None:
+            raise RuntimeError("the requests that were run together were given up") from self._given_up
 
 
 def split_logits(kept: Tensor, calls: Sequence[ForwardRequest]) -> list[Tensor]:

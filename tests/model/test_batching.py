@@ -1,10 +1,12 @@
 """Requests that run together give what they give alone, whatever becomes of one of them."""
 
+import threading
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial, wraps
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -138,6 +140,42 @@ def test_requests_that_are_given_up_do_not_go_on_alone(ready: Any, monkeypatch: 
     with pytest.raises(KeyboardInterrupt):
         engine.reader.run_batch([partial(asked, engine, chunks, "naive", None)] * 3)
     assert not alone
+
+
+def run_waiting(scheduler: BatchScheduler, error: type[BaseException]) -> bool:
+    """Run requests that wait for a forward, until that error; whether it ends."""
+
+    def run() -> None:
+        call = partial(SimpleNamespace, done=False, error=None, kind="logits")
+        with pytest.raises(error):
+            scheduler.run([lambda: scheduler.wait(call())] * 3)  # type: ignore[arg-type, return-value]
+
+    thread = threading.Thread(target=run, name="caller", daemon=True)
+    thread.start()
+    thread.join(5)
+    return not thread.is_alive()
+
+
+def test_a_second_interrupt_leaves_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(self: BatchScheduler) -> Any:
+        while not self._waiting:
+            time.sleep(0.001)
+        raise KeyboardInterrupt  # whenever it waits for them
+
+    monkeypatch.setattr(BatchScheduler, "_next", interrupted)
+    assert run_waiting(BatchScheduler(lambda calls: [None] * len(calls)), KeyboardInterrupt)
+
+
+def test_a_thread_that_cannot_be_started_ends_those_that_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = threading.Thread.start
+
+    def refused(self: threading.Thread) -> None:
+        if self.name.endswith("_2"):
+            raise RuntimeError("can't start new thread")
+        start(self)
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    assert run_waiting(BatchScheduler(lambda calls: [None] * len(calls)), RuntimeError)
 
 
 def test_they_take_turns() -> None:
