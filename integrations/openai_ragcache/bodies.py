@@ -165,7 +165,7 @@ class Generating(Body):
     temperature: Temperature | None = None
     top_p: Share | None = None
     top_k: Annotated[int, Field(ge=0, lt=_INTEGERS)] | None = None
-    repetition_penalty: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    repetition_penalty: Annotated[float, Field(ge=0.01, le=100, allow_inf_nan=False)] | None = None
     seed: Annotated[int, Field(ge=-_INTEGERS, lt=_INTEGERS)] | None = None
     stop: Word | Annotated[list[Word], Field(max_length=16)] | None = None
     max_tokens: Annotated[int, Field(ge=1, lt=_INTEGERS)] | None = None

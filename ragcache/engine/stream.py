@@ -90,9 +90,13 @@ class _Writing:
             said = draft[: len(said) + count]
 
     def _within(self, draft: Sequence[int]) -> tuple[int, ...]:
-        """As much of a draft as an answer can say: up to what ends one, and the last token needs no forward."""
-        most = self.request.sampling.max_new_tokens - 1
-        return tuple(itertools.takewhile(lambda token: token not in self.reader.stop_ids, draft[:most]))
+        """As much of a draft as an answer can say: up to what ends one or is no token; the last needs no forward."""
+        most, ids, ends = (
+            self.request.sampling.max_new_tokens - 1,
+            range(len(self.prefilled.logits)),
+            self.reader.stop_ids,
+        )
+        return tuple(itertools.takewhile(lambda token: token in ids and token not in ends, draft[:most]))
 
 
 class Stream:

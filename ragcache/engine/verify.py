@@ -101,7 +101,9 @@ def verify_by_reuse(given: Given, request: Request, index: Index) -> Verificatio
 
 
 def divergence(full: Tensor, other: Tensor) -> float:
-    """KL(full || other) of two next-token distributions, nats, from their (vocabulary,) logits."""
+    """KL(full || other) of two next-token distributions, nats, from their (vocabulary,) logits; inf if one is NaN."""
+    if bool(full.isnan().any() or other.isnan().any()):
+        return float("inf")
     p, q = full.double().log_softmax(-1), other.double().log_softmax(-1)
     return max(0.0, float((p.exp() * (p - q)).nansum()))
 

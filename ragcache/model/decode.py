@@ -9,11 +9,13 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from ragcache.checks import MOST, check_count, check_number, check_stops
+from ragcache.errors import UnsupportedModel
 from ragcache.model.lazy import Tensor, torch
 from ragcache.model.prompt_lookup import PromptLookup
 from ragcache.model.upload import upload
 
 _COLD, _MOST = 1e-6, 1e6  # logits that are divided by less, or by more, are no numbers any more, or all alike
+_PENALTIES = 0.01, 100
 
 #: Forwards one token and returns the next logits, (vocabulary,) fp32.
 Step = Callable[[int], Tensor]
@@ -52,8 +54,9 @@ class Sampling:
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
         """From options as frameworks name them, `max_tokens` among them; what is None or unknown is left out."""
-        given = {"max_new_tokens": options.get("max_tokens"), **options}
-        chosen = {one.name: given[one.name] for one in fields(cls) if given.get(one.name) is not None}
+        given = {name: value for name, value in options.items() if value is not None}
+        given.setdefault("max_new_tokens", given.get("max_tokens", cls.max_new_tokens))
+        chosen = {one.name: given[one.name] for one in fields(cls) if one.name in given}
         stop = chosen.get("stop", ())
         return cls(**{**chosen, "stop": (stop,) if isinstance(stop, str) else tuple(stop)})
 
@@ -62,13 +65,17 @@ class Sampling:
         check_number("temperature", self.temperature, 0, _MOST, "it must be 0 (greedy) or above")
         check_count("top_k", self.top_k, 0, "it must be 0 (all tokens) or above")
         check_number("top_p", self.top_p, 0, 1, "it must be above 0 and at most 1 (all tokens)", above=True)
-        hint = "it must be above 0 (1 is none)"
-        check_number("repetition_penalty", self.repetition_penalty, 0, _MOST, hint, above=True)
+        least, most = _PENALTIES
+        hint = f"it must be from {least} to {most} (1 is none)"
+        check_number("repetition_penalty", self.repetition_penalty, least, most, hint)
         check_stops(self.stop)
         check_count("prompt_lookup_num_tokens", self.prompt_lookup_num_tokens, 0, "it must be 0 (off) or above")
         if self.seed is not None:
             check_count("seed", self.seed, -MOST, f"it must be from {-MOST:,} to {MOST:,}")
             check_count("seed", -self.seed, -MOST, f"it must be from {-MOST:,} to {MOST:,}")
+        for name in ("max_new_tokens", "top_k", "prompt_lookup_num_tokens", "seed"):
+            if (value := getattr(self, name)) is not None:  # of numpy, perhaps, which torch and transformers refuse
+                object.__setattr__(self, name, int(value))
         if self.temperature < _COLD:
             object.__setattr__(self, "temperature", 0.0)
 
@@ -185,10 +192,10 @@ def _first_stop(text: str, stop: Sequence[str]) -> int | None:
 
 def _held_back(text: str, stop: Sequence[str]) -> int:
     """Characters at the end that the next token may still change or make part of a stop string."""
-    incomplete = len(text) - len(text.rstrip("\ufffd"))
-    longest = len(text) + 1
-    starts = [size for word in stop for size in range(1, min(len(word), longest)) if text.endswith(word[:size])]
-    return max([incomplete, *starts])
+    whole = text.rstrip("\ufffd")  # what stands for a character that is not complete yet
+    longest = len(whole) + 1
+    starts = [size for word in stop for size in range(1, min(len(word), longest)) if whole.endswith(word[:size])]
+    return len(text) - len(whole) + max(starts, default=0)
 
 
 def _chooser(sampling: Sampling, device: "torch.device") -> Callable[[list[int], Tensor], int]:
@@ -222,6 +229,11 @@ def _chooser(sampling: Sampling, device: "torch.device") -> Callable[[list[int],
         scores = processors(before, logits[None])[0] if processors else logits
         if sampling.temperature == 0:
             return int(scores.argmax())
-        return int(torch.multinomial(scores.softmax(-1), 1, generator=generator))
+        probabilities = scores.softmax(-1)
+        if bool(probabilities.isnan().any()):  # on a GPU such a draw would end the process
+            raise UnsupportedModel(
+                "the model's logits are no numbers; load it in another number format, by --dtype float32"
+            )
+        return int(torch.multinomial(probabilities, 1, generator=generator))
 
     return choose

@@ -156,6 +156,11 @@ def _layout(
     tolerance: float,
 ) -> RopeLayout:
     keys, values = base
+    if not all(bool(one.isfinite().all()) for pair in (base, *moved.values()) for one in pair):
+        raise UnsupportedModel(
+            f"layer {layer}: keys or values are no numbers in {keys.dtype}; load the model in another number format, "
+            "by --dtype float32"
+        )
     for shift, (_, value) in moved.items():
         if (error := _relative(value, values)) > tolerance + 1e-7 * shift:
             raise UnsupportedModel(

@@ -1,6 +1,7 @@
 """The best-scored share of a prompt's selectable slots."""
 
-from ragcache.model.lazy import Tensor
+from ragcache.errors import UnsupportedModel
+from ragcache.model.lazy import Tensor, torch
 from ragcache.model.plan import Slots
 from ragcache.model.prefill_context import PrefillContext
 
@@ -22,9 +23,20 @@ def best(scores: Tensor, budget: float, p: PrefillContext) -> Slots:
 
 
 def top(values: Tensor, count: float) -> Tensor:
-    """Indices, ascending, of the `count` greatest values, of all that are +inf, and of none that is -inf."""
+    """Indices, ascending, of the `count` greatest values, of all that are +inf, and of none that is -inf.
+
+    Raises
+    ------
+    UnsupportedModel
+        If one is no number: the model's number format does not hold what its layers compute.
+    """
+    found = [values == float("inf"), values > float("-inf"), values.isnan()]
+    always, allowed, nans = torch.stack(found).sum(1).tolist()  # one wait for a GPU
+    if nans:
+        raise UnsupportedModel(
+            "scores of tokens to recompute are no numbers; load the model in another number format, by --dtype "
+            "float32, or give --recompute 0"
+        )
     # A budget of 0.05 of 30 tokens is 2 tokens: rounding down would silently give short prompts nothing.
-    always = int((values == float("inf")).sum())
-    allowed = int((values > float("-inf")).sum())
     order = values.argsort(descending=True, stable=True)[: min(max(round(count), always), allowed)]
     return order.sort().values

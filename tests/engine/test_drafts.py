@@ -47,6 +47,12 @@ def test_whatever_is_drafted_the_answer_is_the_same(engine: Engine, cut: int, re
     assert said(engine, [*answer[:cut], *rest]) == answer
 
 
+@pytest.mark.parametrize("strange", [-1, 100_000])
+def test_a_draft_holds_up_to_what_is_no_token(engine: Engine, strange: int) -> None:
+    answer = said(engine)
+    assert said(engine, [*answer[:3], strange, *answer[4:]]) == answer
+
+
 def test_a_draft_that_goes_on_behind_the_end_ends_there_too(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = said(engine)
     end = next(place for place in range(1, 8) if answer[place] not in answer[:place])

@@ -117,6 +117,19 @@ def test_blocked_and_scored_attention_equal_dense_attention(drawn: tuple[Slots, 
     assert not probabilities.masked_select(~dense(slots, end, window)).any()
 
 
+def test_products_that_fp16_does_not_hold_are_scaled_first() -> None:
+    """Biases of some models' keys make products above 65,504, of which the scale leaves a hundred."""
+    query, key, value = (one.half() for one in tensors(3, 10))
+    query, key = query + 300, key + 300
+    plan, wanted = ForwardPlan(Slots(torch.tensor([7, 8, 9])), 10), dense(Slots(torch.tensor([7, 8, 9])), 10, None)
+    own = F.scaled_dot_product_attention(query, key, value, attn_mask=wanted, scale=1e-4, enable_gqa=True)
+    seen: list[Tensor] = []
+    asked = ForwardPlan(plan.slots, 10, scores={3: seen.append})
+    scored = attention._explicit(query, key, value, asked, 3, 1e-4, None)
+    assert seen[0].isfinite().all()
+    assert torch.allclose(scored, own, atol=2e-2)
+
+
 @given(rows_of_a_prompt(), st.none() | st.floats(0.2, 5), st.booleans(), st.booleans())
 @ANYTHING
 def test_capped_logits_and_sinks_are_the_textbooks(

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from conftest import byte_tokenizer
@@ -12,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from ragcache.errors import InvalidArgument
+from ragcache.errors import InvalidArgument, UnsupportedModel
 from ragcache.model.decode import Sampling, decode, pieces
 from ragcache.model.reader import Reader
 
@@ -122,6 +123,8 @@ def test_max_new_tokens_is_kept_and_the_last_one_is_not_forwarded(count: int) ->
         {"top_p": 0.0},
         {"top_p": 1.1},
         {"repetition_penalty": 0},
+        {"repetition_penalty": 1e-40},
+        {"repetition_penalty": 101},
         {"stop": ("a", "")},
         {"stop": "END"},
     ],
@@ -130,6 +133,28 @@ def test_values_that_make_no_sense_are_named(wrong: dict[str, Any]) -> None:
     [(name, value)] = wrong.items()
     with pytest.raises(InvalidArgument, match=re.escape(f"{name} is {value!r}")):
         Sampling(**wrong)
+
+
+def test_numbers_of_other_kinds_are_taken_as_pythons_own() -> None:
+    numbers = {
+        "max_new_tokens": np.int64(5),
+        "top_k": np.int64(3),
+        "seed": np.int64(7),
+        "prompt_lookup_num_tokens": np.int8(2),
+    }
+    assert [type(getattr(Sampling(**numbers), name)) for name in numbers] == [int] * 4  # type: ignore[arg-type]
+
+
+def test_an_option_that_is_none_does_not_hide_its_other_name() -> None:
+    assert Sampling.of({"max_tokens": 10, "max_new_tokens": None}).max_new_tokens == 10
+    assert Sampling.of({"max_tokens": 10, "max_new_tokens": 20}).max_new_tokens == 20
+    assert Sampling.of({"max_tokens": None}) == Sampling()
+
+
+def test_a_draw_from_no_numbers_is_refused() -> None:
+    logits = torch.full((100,), float("nan"))
+    with pytest.raises(UnsupportedModel, match="logits are no numbers"):
+        next(decode(lambda token: logits, logits, [1], Sampling(temperature=1.0), ()))
 
 
 def shown(text: str, stop: tuple[str, ...] = ()) -> tuple[list[str], list[int]]:
@@ -161,6 +186,14 @@ def test_a_stop_string_split_over_tokens_is_never_shown() -> None:
 
 def test_what_only_looked_like_a_stop_string_is_shown() -> None:
     assert shown("a\nQuiet", ("\nQuestion:",))[0] == ["a", "\nQui", "e", "t"]
+
+
+@given(st.text("é问✅\n:a", max_size=12), st.lists(st.text("é问✅\n:a", min_size=1, max_size=4), max_size=2))
+@example("答案是绿色。问题：", ["问题："])
+@settings(deadline=None, max_examples=200)
+def test_no_part_of_a_stop_string_is_shown_however_many_bytes_its_letters_have(text: str, stop: list[str]) -> None:
+    given_out, _ = shown(text, tuple(stop))
+    assert "".join(given_out) == text[: min((text.find(word) for word in stop if word in text), default=len(text))]
 
 
 @given(st.text(max_size=30))

@@ -209,3 +209,15 @@ def test_probe_refuses_what_depends_on_more_than_the_distance(
 ) -> None:
     with pytest.raises(UnsupportedModel, match=f"layer 0.*{reason}"):
         rope.probe(synthetic("half", **change), [torch.tensor(THETA)], limit=4096, tolerance=tolerance(dtype))
+
+
+def test_probe_refuses_keys_that_are_no_numbers() -> None:
+    """Every comparison with NaN is false: such a layer would pass as one that does not turn."""
+    record = synthetic("half")
+
+    def overflowing(position: int) -> list[tuple[Tensor, Tensor]]:
+        [(keys, values)] = record(position)
+        return [(keys.clone().fill_(float("nan")), values)]
+
+    with pytest.raises(UnsupportedModel, match="layer 0: keys or values are no numbers"):
+        rope.probe(overflowing, [torch.tensor(THETA)], limit=4096, tolerance=tolerance(torch.float32))

@@ -191,6 +191,7 @@ def test_divergence_is_none_of_equal_logits() -> None:
     logits = torch.tensor([0.5, 2.0, -1.0])
     assert divergence(logits, logits) == 0
     assert divergence(logits, -logits) > 0.1
+    assert divergence(logits, logits * float("nan")) == float("inf")
 
 
 async def test_work_in_idle_time_gives_way_and_begins_anew() -> None:
