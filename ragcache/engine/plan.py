@@ -63,8 +63,10 @@ def plan_prompt(request: Request, index: Index) -> Plan:
 
     segments = [chunk.segment for chunk in request.chunks]
     look = _Look(request, index, loader)
+    # A layout may compute over what it looks at, and no order makes a prompt shorter.
+    _check_length(request.frame.prompt(segments, request.question, prefix=index.prefix_segment), request, index)
     prompt = row.layout.place(request.frame, index.prefix_segment, segments, request.question, look)
-    _check_length(prompt, request, index)
+    _check_length(prompt, request, index)  # once more, with link tokens
     selector = None
     if row.encode is not None and row.select is not None and 0 < request.ratio < 1:  # or there is nothing to choose
         selector = row.select.begin(prompt)  # what needs no KV runs while it is loaded

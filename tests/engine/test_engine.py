@@ -197,6 +197,15 @@ def test_a_prompt_beyond_the_models_limit_is_refused(tmp_path: Path) -> None:
         engine.answer(QUESTION, chunks, method="naive", sampling=SHORT)
 
 
+def test_a_prompt_beyond_the_limit_is_refused_before_a_layout_looks_at_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, chunks = make(tmp_path, tiny_reader("llama", max_position_embeddings=256), "infoflow")
+    monkeypatch.setattr(Reader, "forward", lambda *_: pytest.fail("something was computed"))
+    with pytest.raises(PromptTooLong, match="256"):
+        engine.answer(QUESTION, [*chunks, "Text of no document."], method="infoflow", sampling=SHORT)
+
+
 def test_an_encoding_the_index_lacks_is_named_with_its_command_on_every_path(tmp_path: Path, reader: Reader) -> None:
     engine, chunks = make(tmp_path, reader, "naive")
     lacking: list[Callable[[], object]] = [
