@@ -16,6 +16,8 @@ WINDOW = 12  # tokens that a sliding window, or a chunk, of a reduced copy holds
 _MOST_LAYERS = 12
 _MOST_WEIGHTS = 50_000_000
 _SCALE = 0.12  # of random weights: larger than the usual 0.02, or attention is uniform and no mistake shows
+_STRETCH = (0.5, 1.5)  # factors of scales and biases: while scales are all 1, those of rotated keys do not show
+_SHIFT = 0.1  # of what is added to them: some are 0 as they are made, and stay so under any factor
 _LOG_DECAY = (-4.0, -2.0)  # of random states: as they are made they forget within a few tokens, and no mistake shows
 WINDOWS = ("sliding_window", "sliding_window_size", "window_size", "attention_window", "attention_chunk_size")
 _DEPTHS = ("num_hidden_layers", "encoder_layers", "decoder_layers", "n_layer", "n_layers", "num_layers")
@@ -78,6 +80,9 @@ def build_reduced(config: PreTrainedConfig, kind: Any = AutoModelForCausalLM, se
                 parameter.normal_(0, _SCALE)
             elif name.endswith("A_log"):
                 parameter.uniform_(*_LOG_DECAY)
+            elif not name.endswith("dt_bias"):  # as it is made it suits the decay
+                stretch = torch.empty_like(parameter).uniform_(*_STRETCH)
+                parameter.mul_(stretch).add_(torch.randn_like(parameter), alpha=_SHIFT)
     return model.eval()
 
 

@@ -20,8 +20,8 @@ ROWS = {row["architecture"]: row for row in TABLE["rows"]}
 #: One of each kind: every form of attention that is served, and every reason for a refusal.
 SOME = (
     "deepseek_v3", "diffllama", "doge", "falcon", "gemma2", "gemma3_text", "gemma4_text", "gpt2", "gpt_neox_japanese",
-    "gpt_oss", "hrm_text", "llama", "llama4_text", "longcat_flash", "mimo_v2_flash", "minimax", "ministral3",
-    "nanochat", "phimoe", "qwen2_moe", "qwen3_next",
+    "gpt_oss", "hrm_text", "hunyuan_v1_dense", "llama", "llama4_text", "longcat_flash", "mimo_v2_flash", "minimax",
+    "ministral3", "nanochat", "phimoe", "qwen2_moe", "qwen3_next",
 )  # fmt: skip
 
 

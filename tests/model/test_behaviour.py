@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from transformers import AutoConfig
 
 from ragcache.errors import OutOfMemory, UnsupportedModel
 from ragcache.model import behaviour, plan, reduced
+from ragcache.model.config_check import check_config_alone
 from ragcache.model.fallback import FallbackReader
 from ragcache.model.reader import Reader
 from ragcache.model.rope import KeyRotator
@@ -183,6 +185,21 @@ def test_the_same_weights_are_made_every_time_and_nobody_s_random_numbers_are_ta
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
     assert one.config.hidden_size == 64
     assert {parameter.dtype for parameter in one.parameters()} == {torch.float32}
+
+
+def test_scales_of_a_reduced_copy_differ_from_dimension_to_dimension() -> None:
+    config = reduced.reduce_config(AutoConfig.for_model("qwen3", **SIZES))
+    scales = [one for name, one in reduced.build_reduced(config).named_parameters() if name.endswith("norm.weight")]
+    assert scales
+    assert all(one.std() > 0.2 for one in scales)
+
+
+def test_keys_that_are_scaled_behind_their_rotation_are_refused_by_the_configuration_alone(tmp_path: Path) -> None:
+    config = AutoConfig.for_model("hunyuan_v1_dense", **{**SIZES, "head_dim": 16})
+    config.architectures = ["HunYuanDenseV1ForCausalLM"]
+    config.save_pretrained(tmp_path)
+    with pytest.raises(UnsupportedModel, match="off every known rotary layout"):
+        check_config_alone(str(tmp_path))
 
 
 def test_windows_and_chunks_are_looked_for_in_the_text_model() -> None:
