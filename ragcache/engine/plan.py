@@ -43,6 +43,11 @@ class Plan:
         """Slots of the prompt and the longest answer."""
         return len(self.prompt) + self.request.sampling.max_new_tokens
 
+    def close(self) -> None:
+        """Break off what was begun ahead, if it is still at work."""
+        if self.selector is not None:
+            self.selector.close()
+
 
 def plan_prompt(request: Request, index: Index) -> Plan:
     """Arrange a request's chunks as its method lays them out.

@@ -1,6 +1,7 @@
 """Prefill: everything up to the first token's logits, in full or on reused KV."""
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -89,8 +90,9 @@ class Reuse:
     def prefill(self, request: Request, index: Index) -> Prefilled:
         """Load, select, and compute what is selected together with all fresh text."""
         plan = plan_prompt(request, index)
-        context = load_context(plan)
-        chosen = select_tokens(plan, context)
+        with closing(plan):  # an auxiliary reads no further if this is broken off
+            context = load_context(plan)
+            chosen = select_tokens(plan, context)
         with request.clock.stage("prefill"):
             logits = request.method.schedule.logits(chosen.scores, chosen.tokens, chosen.ratio, context)
         context.recomputed[chosen.tokens] = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, is_dataclass, replace
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from ragcache.model.lazy import Tensor
@@ -70,9 +71,10 @@ class Auxiliary(Selector):
         # A pool for each prompt: threads that outlived it would be lost in a forked process, and each loaded model
         # reads one prompt at a time anyway.
         pool = ThreadPoolExecutor(1, thread_name_prefix="ragcache-auxiliary")
-        reading = pool.submit(self.read, prompt)
+        unwanted = Event()
+        reading = pool.submit(self._read_unless, unwanted, prompt)
         pool.shutdown(wait=False)
-        return _Begun(self, reading)
+        return _Begun(self, reading, unwanted)
 
     def scores(self, p: PrefillContext) -> Tensor:
         """Mean attention per slot of a chunk."""
@@ -82,6 +84,20 @@ class Auxiliary(Selector):
         """Read a prompt here and now."""
         return read(reader_of(self.model), prompt, QuestionAttention(self.layers, self.reduce))
 
+    def _read_unless(self, unwanted: Event, prompt: Prompt) -> Reading:
+        """Read a prompt, up to the layer in front of which `unwanted` is found set."""
+
+        def check() -> None:
+            if unwanted.is_set():
+                raise _UnwantedError
+
+        with reader_of(self.model).checked(check):
+            return self.read(prompt)
+
+
+class _UnwantedError(Exception):
+    """Nobody waits for what an auxiliary reads."""
+
 
 @dataclass(frozen=True)
 class _Begun(Selector):
@@ -89,6 +105,12 @@ class _Begun(Selector):
 
     auxiliary: Auxiliary
     reading: Future[Reading] = field(repr=False)
+    unwanted: Event = field(repr=False)
+
+    def close(self) -> None:
+        """End reading in front of the next layer."""
+        self.unwanted.set()
+        self.reading.cancel()
 
     def scores(self, p: PrefillContext) -> Tensor:
         """Mean attention per slot of a chunk, once the auxiliary has read the prompt."""

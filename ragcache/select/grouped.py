@@ -54,6 +54,10 @@ class Grouped(Selector):
         """`inner` begins."""
         return replace(self, inner=self.inner.begin(prompt))
 
+    def close(self) -> None:
+        """`inner` is closed."""
+        self.inner.close()
+
     def scores(self, p: PrefillContext) -> Tensor:
         """The best window's mean, chunk by chunk."""
         scores = self.inner.scores(p).clone()

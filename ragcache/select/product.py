@@ -45,6 +45,11 @@ class Product(Selector):
         """Both begin."""
         return replace(self, left=self.left.begin(prompt), right=self.right.begin(prompt))
 
+    def close(self) -> None:
+        """Both are closed."""
+        self.left.close()
+        self.right.close()
+
     def scores(self, p: PrefillContext) -> Tensor:
         """The product, selectable slots only."""
         left, right = _factor(self.left, p), _factor(self.right, p)

@@ -37,6 +37,14 @@ class Selector(Protocol):
         """
         return self
 
+    def close(self) -> None:
+        """Break off what `begin` has started: nobody asks for scores any more.
+
+        Called on what `begin` gave, once its scores are taken, or its request is given up. A selector made of others
+        closes them.
+        """
+        return
+
     def scores(self, p: PrefillContext) -> Tensor:
         """One score per slot of the prompt, (slots,) fp32: higher first, -inf never, +inf always.
 

@@ -48,6 +48,11 @@ class Union(Selector):
         """Both begin."""
         return replace(self, first=self.first.begin(prompt), second=self.second.begin(prompt))
 
+    def close(self) -> None:
+        """Both are closed."""
+        self.first.close()
+        self.second.close()
+
     def scores(self, p: PrefillContext) -> Tensor:
         """Minus the better of the two weighted ranks, selectable slots only."""
         first, second = self.first.scores(p), self.second.scores(p)

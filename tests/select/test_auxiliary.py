@@ -13,6 +13,7 @@ from staged import QUESTION, TEXTS
 
 from ragcache.bundled import reader_path
 from ragcache.encode import Prefixed
+from ragcache.engine.request import RequestOptions
 from ragcache.errors import InvalidArgument, PromptTooLong, UnsupportedModel
 from ragcache.method import Method
 from ragcache.methods import METHODS
@@ -41,6 +42,14 @@ def mean(attention: torch.Tensor) -> torch.Tensor:
 def in_chunks(p, values: torch.Tensor) -> torch.Tensor:
     """Values of the chunks' slots, one chunk behind the other."""
     return torch.cat([values[p.span(i)] for i in p.prompt.chunks()])
+
+
+def join_auxiliaries() -> None:
+    """Wait for all auxiliaries' threads."""
+    for thread in threading.enumerate():
+        if thread.name.startswith("ragcache-auxiliary"):
+            thread.join(timeout=TIMEOUT)
+            assert not thread.is_alive()
 
 
 def test_the_primary_itself_gives_its_attention_over_a_full_prefill(stage, attended) -> None:
@@ -150,6 +159,30 @@ def test_reading_begins_at_once_and_beside_everything_else(stage) -> None:
     assert torch.equal(begun.scores(p), Auxiliary(model=reader).scores(p))
 
 
+def test_an_auxiliary_reads_no_further_once_its_request_is_broken_off(stage, foreign) -> None:
+    class Left(Exception):
+        pass
+
+    def leave() -> None:
+        raise Left
+
+    read: list[int] = []
+    layers = foreign.model.model.layers
+    hooks = [layer.mlp.register_forward_hook(lambda *_, n=n: read.append(n)) for n, layer in enumerate(layers)]
+    row = METHODS["cacheclip"].with_auxiliary(foreign)
+    request = stage.engine.requests.from_question(QUESTION, stage.chunks, RequestOptions(row))
+    request.clock.check = leave
+    with foreign._lock, pytest.raises(Left):
+        stage.engine.start(request)
+    join_auxiliaries()
+    assert read == []
+    stage.engine.start(request.repeated())
+    join_auxiliaries()
+    assert read, "a request that goes on is read for"
+    for hook in hooks:
+        hook.remove()
+
+
 def test_threads_that_share_the_primary_with_their_auxiliary_give_the_same_scores(stage, foreign) -> None:
     work = [(Auxiliary(model=reader), stage.chunks[i:] + stage.chunks[:i])
             for i in range(4) for reader in (stage.engine.reader, foreign)]  # fmt: skip
@@ -219,10 +252,7 @@ def test_a_prompt_without_chunks_scores_nothing(stage) -> None:
 
 def test_an_idle_auxiliary_leaves_no_thread(stage) -> None:
     Auxiliary(model=stage.engine.reader).scores(stage.passed())
-    for thread in threading.enumerate():
-        if thread.name.startswith("ragcache-auxiliary"):
-            thread.join(timeout=TIMEOUT)
-            assert not thread.is_alive()
+    join_auxiliaries()
 
 
 def test_reading_leaves_the_primarys_tokenizer_alone(stage) -> None:

@@ -143,13 +143,16 @@ def test_a_union_under_a_budget_holds_both(stage) -> None:
     assert len(taken & set(looked[: budget // 2])) >= budget // 2 - 1
 
 
-def test_a_selector_made_of_others_needs_and_begins_what_they_do(bare, given) -> None:
+def test_a_selector_made_of_others_needs_begins_and_closes_what_they_do(bare, given) -> None:
     class Counting(Everything):
-        begun = 0
+        begun = closed = 0
 
         def begin(self, prompt):
             Counting.begun += 1
             return self
+
+        def close(self):
+            Counting.closed += 1
 
     written = given([0.0])
     assert Everything().needs == ()
@@ -158,4 +161,5 @@ def test_a_selector_made_of_others_needs_and_begins_what_they_do(bare, given) ->
     prompt = bare([1]).prompt
     for selector in (Grouped(Counting()), Product(Counting(), Counting()), Union(Counting(), Grouped(Counting()))):
         assert selector.begin(prompt) == selector
-    assert Counting.begun == 5
+        selector.close()
+    assert Counting.begun == Counting.closed == 5
