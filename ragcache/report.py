@@ -158,8 +158,9 @@ class CacheReport:
     tokens : Tokens
         Token counts.
     charged : float
-        Token-layers of selectable context tokens computed fresh for this answer, every pass included and each counted
-        once, over (selectable tokens x layers). Link tokens count as computed, not as selectable.
+        Token-layers of selectable context tokens computed fresh for this answer, every pass included, that which makes
+        missing KV too, and each counted once, over (selectable tokens x layers). Link tokens count as computed, not as
+        selectable.
     charged_flops : float
         FLOPs of everything before the first token over those of a full prefill of the same prompt, which needs no link
         tokens.

@@ -1,6 +1,7 @@
 """What the index has for each segment of a prompt, loaded and put in its place in a buffer."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
@@ -61,6 +62,40 @@ SharedContexts = dict[Hashable, SharedContext]
 
 
 @dataclass(eq=False)
+class MadeKV:
+    """KV that is missing and made for one request, each once, however often it is placed.
+
+    Parameters
+    ----------
+    awaited : Counter of str
+        How often each chunk is yet to be placed; what is made is held on to as long as it will be asked for again.
+    """
+
+    awaited: Counter[str] = field(default_factory=Counter)
+    _made: set[str] = field(default_factory=set)
+    _kept: dict[str, ChunkKV] = field(default_factory=dict)
+
+    def __contains__(self, chunk: object) -> bool:
+        """Whether a chunk's KV was made."""
+        return chunk in self._made
+
+    def find(self, chunk: str) -> ChunkKV | None:
+        """A chunk's KV, if it was made and is held on to."""
+        return self._kept.get(chunk)
+
+    def add(self, chunk: str, kv: ChunkKV) -> None:
+        """Enter a KV that was made."""
+        self._made.add(chunk)
+        self._kept[chunk] = kv
+
+    def note_placed(self, chunk: str) -> None:
+        """Let go of a chunk's KV if it was placed for the last time."""
+        self.awaited[chunk] -= 1
+        if self.awaited[chunk] <= 0:
+            self._kept.pop(chunk, None)
+
+
+@dataclass(eq=False)
 class ContextLoader:
     """One prompt's segments, and what the index had for them.
 
@@ -82,6 +117,8 @@ class ContextLoader:
         By segment.
     computed : dict of str to str
         Chunks whose KV was missing and was made now, and why it was missing.
+    made_kv : MadeKV
+        What was made of that for this request, rather than for another one over the same context.
     chunk_ms : dict of int to float
         Milliseconds that each segment's KV took.
     """
@@ -94,6 +131,7 @@ class ContextLoader:
     needs: Sequence[str] = ()
     found: dict[int, Loaded] = field(default_factory=dict)
     computed: dict[str, str] = field(default_factory=dict)
+    made_kv: MadeKV = field(default_factory=MadeKV)
     chunk_ms: dict[int, float] = field(default_factory=dict)
 
     @property
@@ -147,7 +185,11 @@ class ContextLoader:
 
         kvs = {segment: found.kv for segment, found in self.found.items() if found.kv is not None}
         exact = frozenset(segment for segment in kvs if self.found[segment].exact)
-        return PrefillContext(self.reader, self.prompt, buffer, kvs, exact, self.flop_counter, left)
+        p = PrefillContext(self.reader, self.prompt, buffer, kvs, exact, self.flop_counter, left)
+        for segment in self.made:
+            if self.prompt.segments[segment].chunk in self.made_kv:
+                p.charged[:, p.span(segment)] = True
+        return p
 
     def _fill_buffer(self, encoder: Encoder, room: int) -> KVBuffer:
         buffer, ms = self.reader.buffer(room), self.clock.ms
@@ -181,6 +223,7 @@ class ContextLoader:
         """Find a chunk's KV; the keys of everything up to it, where all of that is exact."""
         began = time.perf_counter()
         found = self.found[number] = self._find(number, chunk, encoder, before)
+        self.made_kv.note_placed(chunk.id)
         self.chunk_ms[number] = (time.perf_counter() - began) * 1e3
         # Exactness is a chain: one inexact, unknown or shortened chunk, and nothing behind it is exact.
         whole = found.exact and len(self.prompt.segments[number]) == len(chunk.segment)
@@ -216,16 +259,21 @@ class ContextLoader:
         size = len(self.prompt.segments[segment])
         if size < len(chunk.segment) and self.reader.states:
             return Loaded(None, "", "only a part of it stands in the prompt, and a state's change cannot be cut")
-        made = self._make(chunk, encoder, found.reason, size) if found.kv is None else None
-        kv = found.kv if made is None else made
+        kv, made = found.kv, False
+        if kv is None and (kv := self.made_kv.find(chunk.id)) is not None:
+            found = replace(found, reason="made for this prompt")
+        elif kv is None:
+            kv = self._make(chunk, encoder, found.reason, size)
+            made = kv is not None
         whole = kv.first(size) if kv is not None and len(kv) > size else kv
-        return replace(found, kv=whole, exact=exact, made=made is not None)
+        return replace(found, kv=whole, exact=exact, made=made)
 
     def _make(self, chunk: Chunk, encoder: Encoder, reason: str, size: int) -> ChunkKV | None:
         """A missing KV, computed now for its first `size` tokens; None where the encoder would not use it here."""
         if encoder.exact_only or isinstance(encoder, PromptEncoder):
             return None
         kv = self.index.make(chunk, encoder)
+        self.made_kv.add(chunk.id, kv)
         self.flop_counter.charge(torch.arange(encoder.discarded_tokens), self.reader.layers, selectable=0)
         self.flop_counter.charge(torch.arange(kv.start, kv.start + len(kv)), self.reader.layers, selectable=size)
         self.computed[chunk.id] = reason

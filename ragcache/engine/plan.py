@@ -1,10 +1,11 @@
 """Plan: the prompt as the method arranges it, and what begins before any KV is there."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ragcache.encode import Encoder
-from ragcache.engine.context_loader import ContextLoader
+from ragcache.engine.context_loader import ContextLoader, MadeKV
 from ragcache.engine.request import Request
 from ragcache.errors import InvalidArgument, PromptTooLong
 from ragcache.index.index import Index
@@ -61,10 +62,13 @@ def plan_prompt(request: Request, index: Index) -> Plan:
     """
     row, by_id = request.method, {chunk.id: chunk for chunk in request.chunks}
     flop_counter, computed = request.flop_counter or FlopCounter(index.reader.dims), dict[str, str]()
+    made_kv = MadeKV(Counter(chunk.id for chunk in request.chunks))
 
     def loader(prompt: Prompt) -> ContextLoader:
         placed = [by_id[prompt.segments[i].chunk or ""] for i in prompt.chunks()]
-        return ContextLoader(index, prompt, placed, request.clock, flop_counter, row.needs, computed=computed)
+        return ContextLoader(
+            index, prompt, placed, request.clock, flop_counter, row.needs, computed=computed, made_kv=made_kv
+        )
 
     segments = [chunk.segment for chunk in request.chunks]
     look = _Look(request, index, loader)
@@ -88,6 +92,7 @@ class _Look:
 
     def __call__(self, prompt: Prompt) -> PrefillContext:
         encoder, scratch = self._encoder(), self.loader(prompt)
+        scratch.made_kv.awaited.update(chunk.id for chunk in scratch.chunks)  # beside the places in the prompt itself
         if self.request.shared is None:
             return scratch.load(encoder, len(prompt))
         return scratch.copy_shared(encoder, len(prompt), self.request.shared, None)

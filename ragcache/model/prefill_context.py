@@ -62,8 +62,9 @@ class PrefillContext:
     stale : Tensor
         (layers, slots) bool: selectable, and not computed anew in that layer.
     charged : Tensor
-        (layers, slots) bool: chargeable, and computed anew in that layer, which is charged once however often a
-        method's passes do it. The opposite of `stale` for selectable slots.
+        (layers, slots) bool: chargeable, and computed for this answer in that layer, which is charged once however
+        often a method's passes do it. The opposite of `stale` for selectable slots, but for those whose KV was missing
+        and was made now: they are charged, and stale.
     recomputed : Tensor
         (slots,) bool: selectable, and among the rows of a final forward.
     score_mod : ScoreModFunction or None
@@ -233,6 +234,13 @@ class PrefillContext:
         for one in readers:
             self.charged[one, rows] |= new
         self.flop_counter.charge(rows, len(readers), selectable=int(new.sum()))
+
+    def charge_elsewhere(self, rows: Slots, slots: Slots) -> None:
+        """Enter rows of the prompt that have gone through all layers at other `slots`, those of another buffer."""
+        for layer in range(self.reader.layers):
+            new = self.chargeable[rows] & ~self.charged[layer, rows]
+            self.charged[layer, rows] |= new
+            self.flop_counter.charge(slots, 1, selectable=int(new.sum()))
 
     def _on_device(self, rows: Slots) -> Slots:
         return Slots(upload(rows, self.reader.device))

@@ -75,7 +75,7 @@ def _recompute(p: PrefillContext, segment: int, rows: Slots, scratch: KVBuffer) 
     device, moved = p.reader.device, Slots(rows + (slot - span.start))
     plan = ForwardPlan.on(device, moved, slot + len(p.prompt.segments[segment]), last=p.reader.last_kept)
     p.reader.forward(p.token_ids[rows].tolist(), Positions(p.positions[upload(rows, device)]), scratch, plan)
-    p.flop_counter.charge(moved, p.reader.layers, selectable=len(rows))
+    p.charge_elsewhere(rows, moved)
     p.stale[:, rows] = False
     p.buffer.place(span.start, scratch.read(slot, plan.end))
     scratch.truncate(span.start)

@@ -115,24 +115,27 @@ def test_charged_is_what_was_computed(
             ready = one.engine.prefill("Who is she?", chunks, method=row, recompute=share)
         assert ready.report.charged_flops == pytest.approx(count.flops / full.flops, rel=1e-6), share
         layers, report, prompt = one.engine.reader.layers, ready.report, ready.prompt
-        reused = set()  # slots of what stale KV stands in
+        reused, made_slots = set[int](), set[int]()  # slots of what stale KV stands in, and of what was made now
         for segment, chunk in zip(prompt.chunks(), report.chunks, strict=True):
             left_fresh = row.encode is None or row.encode.exact_only or isinstance(row.encode, PromptEncoder)
             made_now = chunk.cache == "miss" and not left_fresh
             if chunk.cache == "hit" or made_now:
                 reused |= set(range(prompt.slots[segment], prompt.slots[segment + 1]))
+            if made_now:
+                made_slots |= set(range(prompt.slots[segment], prompt.slots[segment + 1]))
         segments = zip(prompt.slots, prompt.segments, strict=False)
         links = {slot for at, one in segments if one.link for slot in range(at, at + len(one))}
-        missed = [chunk.tokens for chunk in report.chunks if chunk.cache == "miss"]
         answering = ready.context.buffer if ready.context else None
-        # A token-layer is charged once: what a selector has computed of a layer serves, however often it comes again.
+        # A token-layer is charged once: what a selector has computed of a layer serves, however often it comes again,
+        # and what was made now is computed once more.
         afresh_at = {(made.layer, slot) for made in count.made if made.cache is answering for slot in made.slots}
-        again = sum(slot in reused | links for _, slot in afresh_at)
+        again = sum(slot in (reused | links) - made_slots for _, slot in afresh_at)
         elsewhere = [
             len(made.slots) for made in count.made
             if reused and made.model.config == one.engine.reader.model.config and made.cache is not answering
         ]  # fmt: skip
-        afresh = sum(rows for rows in elsewhere if rows in missed)
-        if isinstance(row.schedule, BehindDocument):  # recomputes in a copy of the prompt that holds more
-            again += sum(rows for rows in elsewhere if rows not in missed)
+        afresh = len(made_slots) * layers
+        behind = sum(elsewhere) - afresh if isinstance(row.schedule, BehindDocument) else 0
+        if behind:  # it recomputes in a copy of the prompt that holds more
+            again += behind - layers * sum(bool(ready.recomputed[slot]) for slot in made_slots)
         assert report.charged == pytest.approx((again + afresh) / max(1, len(reused) * layers)), share

@@ -10,7 +10,7 @@ import pytest
 from conftest import tiny_reader
 from staged import QUESTION, TEXTS, make
 
-from ragcache.encode import Alone
+from ragcache.encode import Alone, Encoder
 from ragcache.engine.chat import Message
 from ragcache.engine.engine import Engine
 from ragcache.engine.request import RequestOptions
@@ -19,6 +19,7 @@ from ragcache.index.chunks import Chunk
 from ragcache.index.index import Index
 from ragcache.method import Method
 from ragcache.methods import METHODS
+from ragcache.model.buffer import ChunkKV
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 from ragcache.select import QuestionAttention
@@ -166,6 +167,29 @@ def test_a_missing_chunk_that_stands_there_twice_is_a_miss_in_one_place(ready: t
     report = engine.prefill(QUESTION, [first, chunks[1], first], method="naive").report
     assert [chunk.cache for chunk in report.chunks] == ["miss", "hit", "hit"]
     assert report.charged == pytest.approx(len(first.segment) / sum(chunk.tokens for chunk in report.chunks))
+
+
+@pytest.mark.parametrize(("method", "share"), [("prophetkv", 1.0), ("infoflow", 0.15), ("infoflow", 1.0)])
+def test_what_is_missing_is_made_and_charged_once(
+    ready: tuple[Engine, list[Chunk]], monkeypatch: pytest.MonkeyPatch, method: str, share: float
+) -> None:
+    engine, _ = ready
+    made: list[str] = []
+    make_kv = Index.make
+
+    def make_noted(index: Index, chunk: Chunk, encoder: Encoder) -> ChunkKV:
+        made.append(chunk.text)
+        return make_kv(index, chunk, encoder)
+
+    monkeypatch.setattr(Index, "make", make_noted)
+    texts = ["The first is of no document.", "Nor is the second one.", "The first is of no document."]
+    report = engine.prefill(QUESTION, texts, method=method, recompute=share).report
+    assert sorted(made) == sorted(set(texts))
+    again = next(chunk for chunk in report.chunks if chunk.cache == "hit")
+    assert sorted(chunk.cache for chunk in report.chunks) == ["hit", "miss", "miss"]
+    assert again.reason == "made for this prompt"
+    selectable = sum(chunk.tokens for chunk in report.chunks)
+    assert report.charged == pytest.approx((selectable - again.tokens + again.recomputed) / selectable)
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
