@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ragcache.model.lazy import Tensor, torch
 
@@ -13,6 +15,9 @@ if TYPE_CHECKING:
 
 #: What is taken for a page of running text.
 PAGE_TOKENS = 500
+#: What configurations call the number of experts of a layer, and of those, how many a token goes to.
+_EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
+_EXPERTS_PER_TOKEN = ("num_experts_per_tok", "moe_topk", "moe_k", "moe_top_k", "top_k_experts")
 
 
 def kv_bytes_per_token(config: PreTrainedConfig, dtype: torch.dtype | None = None) -> int:
@@ -64,7 +69,8 @@ class ModelDims:
     """The sizes that decide a decoder's FLOPs.
 
     A forward of n rows costs 2 x `linear` x n in each layer's matrices and 4 x `attention` per visible key and row in
-    its attention (two products of heads x head_dim, a multiply and an add each). Where latents are cached (MLA), every
+    its attention (two products of heads x head_dim, a multiply and an add each). Of a layer's experts `linear` counts as
+    many as a token goes to; tables that are looked up it does not count. Where latents are cached (MLA), every
     forward makes K and V anew of those in front of it too, which costs 2 x `expansion` each.
     """
 
@@ -79,13 +85,18 @@ class ModelDims:
         """Read from the model's own parameters and configuration."""
         config = model.config.get_text_config()
         head = model.get_output_embeddings()
-        outside = {id(p) for p in model.get_input_embeddings().parameters()}
-        outside |= {id(p) for p in head.parameters()} if head is not None else set()
         from ragcache.model.architecture import find_decoder
         from ragcache.model.linear_attention import find_state_layers
 
-        inside = find_decoder(model).parameters()
-        matrices = sum(_numbers(p) for p in inside if p.ndim >= 2 and id(p) not in outside)
+        decoder, used = find_decoder(model), _share_of_experts(config)
+        tables = (module for module in decoder.modules() if isinstance(module, torch.nn.Embedding))
+        outside = {id(p) for module in (model.get_input_embeddings(), *tables) for p in module.parameters()}
+        outside |= {id(p) for p in head.parameters()} if head is not None else set()
+        matrices = sum(
+            _numbers(p) * (used if ".experts." in name else 1)
+            for name, p in decoder.named_parameters()
+            if p.ndim >= 2 and id(p) not in outside
+        )
         configs = getattr(config, "per_layer_config", None) or [config]  # where layers differ, their mean
         width = sum(one.num_attention_heads * head_dim(one) for one in configs) // len(configs)
         layers, expansion = int(config.num_hidden_layers), 0
@@ -95,7 +106,7 @@ class ModelDims:
             expansion = latent * heads * (key + value)
         attending = layers - len(find_state_layers(config))  # a state's own products are left out
         width, expansion = (one * attending // layers for one in (width, expansion))
-        return cls(layers, matrices // layers, width, config.vocab_size * config.hidden_size, expansion)
+        return cls(layers, int(matrices) // layers, width, config.vocab_size * config.hidden_size, expansion)
 
     def forward(self, slots: Tensor, layers: int, *, logits: bool) -> float:
         """FLOPs of rows at `slots`, each seeing every slot up to its own, through `layers` layers."""
@@ -104,6 +115,18 @@ class ModelDims:
         if self.expansion and slots.numel():
             per_layer += 2.0 * self.expansion * (int(slots[-1]) + 1 - slots.numel())
         return layers * per_layer + (2.0 * self.lm_head if logits else 0.0)
+
+
+def _share_of_experts(config: PreTrainedConfig) -> Fraction:
+    """Which share of a layer's experts a token goes to; all, where the configuration speaks of none."""
+    part = getattr(config, "ffn_config", None) or config  # DBRX
+    count, used = _first_of(part, _EXPERTS), _first_of(part, _EXPERTS_PER_TOKEN)
+    return Fraction(used, count) if used and count else Fraction(1)
+
+
+def _first_of(config: Any, names: Sequence[str]) -> int:
+    """The first of these entries that a configuration has; 0 if it has none."""
+    return next((int(value) for name in names if (value := getattr(config, name, None))), 0)
 
 
 def _numbers(parameter: Tensor) -> int:

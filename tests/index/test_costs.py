@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 from conftest import ARCHITECTURES
-from transformers import AutoConfig
+from transformers import AutoConfig, AutoModelForCausalLM
 
-from ragcache.model.cost import PAGE_TOKENS, gigabytes_per_1000_pages, kv_bytes_per_token
+from ragcache.model.cost import PAGE_TOKENS, ModelDims, gigabytes_per_1000_pages, kv_bytes_per_token
 from ragcache.model.reader import Reader
 
 PAGE = Path(__file__).parents[2] / "docs" / "costs.md"
@@ -67,3 +67,48 @@ def test_the_page_s_example_runs(capsys: pytest.CaptureFixture[str], monkeypatch
     (example,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     exec(example, {})
     assert capsys.readouterr().out == "57344 28.672\n"
+
+
+HIDDEN, LAYERS, HEADS, WIDE, USED = 32, 3, 4, 8, 2
+COMMON = {
+    "hidden_size": HIDDEN, "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "num_key_value_heads": HEADS,
+    "head_dim": WIDE, "vocab_size": 100, "num_experts_per_tok": USED, "intermediate_size": 48,
+    "moe_intermediate_size": 16,
+}  # fmt: skip
+ATTENTION = 4 * HIDDEN * HEADS * WIDE
+LATENT = {"q_lora_rank": 12, "kv_lora_rank": 10, "qk_nope_head_dim": 6, "qk_rope_head_dim": 4, "v_head_dim": 8}
+LATENT_ATTENTION = (
+    HIDDEN * 12 + 12 * HEADS * (6 + 4) + HIDDEN * (10 + 4) + 10 * HEADS * (6 + 8) + HEADS * 8 * HIDDEN
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("experts", [4, 16])
+@pytest.mark.parametrize(
+    ("kind", "count", "own", "linear"),
+    [
+        ("qwen3_moe", "num_experts", {}, ATTENTION + USED * 3 * HIDDEN * 16),
+        ("mixtral", "num_local_experts", {}, ATTENTION + USED * 3 * HIDDEN * 48),
+        (
+            "deepseek_v3",
+            "n_routed_experts",
+            {**LATENT, "n_group": 1, "topk_group": 1, "n_shared_experts": 1, "first_k_dense_replace": 0},
+            LATENT_ATTENTION + (USED + 1) * 3 * HIDDEN * 16,
+        ),
+    ],
+)
+def test_of_a_layer_s_experts_those_count_that_a_token_goes_to(
+    kind: str, count: str, own: dict[str, Any], linear: int, experts: int
+) -> None:
+    config = AutoConfig.for_model(kind, **COMMON, **own, **{count: experts})
+    with torch.device("meta"):
+        dims = ModelDims.of(AutoModelForCausalLM.from_config(config))
+    assert dims.linear == linear + HIDDEN * experts  # and the router
+
+
+def test_tables_that_are_looked_up_cost_nothing() -> None:
+    def linear(**own: Any) -> int:
+        config = AutoConfig.for_model("gemma4_text", num_hidden_layers=4, hidden_size=32, intermediate_size=48, **own)
+        with torch.device("meta"):
+            return ModelDims.of(AutoModelForCausalLM.from_config(config)).linear
+
+    assert linear(vocab_size_per_layer_input=512) == linear(vocab_size_per_layer_input=4096)
