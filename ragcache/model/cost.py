@@ -42,16 +42,25 @@ def kv_bytes_per_token(config: PreTrainedConfig, dtype: torch.dtype | None = Non
     layers = own.num_hidden_layers - (getattr(own, "num_kv_shared_layers", 0) or 0)  # the others read theirs (Gemma 4)
     layers -= len(find_state_layers(own))
     each = list(getattr(own, "per_layer_config", None) or [own] * layers)[:layers]  # heads may differ by layer
-    return sum(2 * _kv_heads(one) * head_dim(one) for one in each) * kind.itemsize
+    widths = (_kv_heads(one, layer) * (head_dim(one) + _value_dim(one)) for layer, one in enumerate(each))
+    return sum(widths) * kind.itemsize
 
 
-def _kv_heads(config: PreTrainedConfig) -> int:
-    return int(getattr(config, "num_key_value_heads", None) or config.num_attention_heads)
+def _kv_heads(config: PreTrainedConfig, layer: int) -> int:
+    heads = int(getattr(config, "num_key_value_heads", None) or config.num_attention_heads)
+    if config.model_type == "mimo_v2_flash" and config.layer_types[layer] == "sliding_attention":
+        return 2 * heads  # its class has it so, and no entry of the configuration says it
+    return heads
 
 
 def head_dim(config: PreTrainedConfig) -> int:
     """Dimensions of one attention head."""
     return int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
+
+
+def _value_dim(config: PreTrainedConfig) -> int:
+    """Dimensions of one head's values, which are fewer than its keys' in MiMo-V2-Flash."""
+    return int(getattr(config, "v_head_dim", None) or head_dim(config))
 
 
 def tokens_to_outweigh_states(bytes_per_chunk: int, bytes_per_token: int) -> int:
@@ -69,8 +78,8 @@ class ModelDims:
     """The sizes that decide a decoder's FLOPs.
 
     A forward of n rows costs 2 x `linear` x n in each layer's matrices and 4 x `attention` per visible key and row in
-    its attention (two products of heads x head_dim, a multiply and an add each). Of a layer's experts `linear` counts as
-    many as a token goes to; tables that are looked up it does not count. Where latents are cached (MLA), every
+    its attention (two products of heads x head_dim, a multiply and an add each). Of a layer's experts `linear` counts
+    as many as a token goes to, and it counts no tables that are looked up. Where latents are cached (MLA), every
     forward makes K and V anew of those in front of it too, which costs 2 x `expansion` each.
     """
 
@@ -98,7 +107,7 @@ class ModelDims:
             if p.ndim >= 2 and id(p) not in outside
         )
         configs = getattr(config, "per_layer_config", None) or [config]  # where layers differ, their mean
-        width = sum(one.num_attention_heads * head_dim(one) for one in configs) // len(configs)
+        width = sum(one.num_attention_heads * (head_dim(one) + _value_dim(one)) // 2 for one in configs) // len(configs)
         layers, expansion = int(config.num_hidden_layers), 0
         if latent := getattr(config, "kv_lora_rank", None):
             key, value, heads = config.qk_nope_head_dim, config.v_head_dim, config.num_attention_heads

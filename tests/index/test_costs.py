@@ -11,7 +11,8 @@ from conftest import ARCHITECTURES
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from ragcache.model.cost import PAGE_TOKENS, ModelDims, gigabytes_per_1000_pages, kv_bytes_per_token
-from ragcache.model.reader import Reader
+from ragcache.model.reader import Reader, ReducedReader
+from ragcache.model.reduced import build_reduced, reduce_config
 
 PAGE = Path(__file__).parents[2] / "docs" / "costs.md"
 #: What the checkpoints' own config.json say.
@@ -35,6 +36,14 @@ CONFIGS: dict[str, tuple[str, dict[str, Any]]] = {
 def test_the_configuration_says_what_a_loaded_model_makes(architecture: str, readers: Callable[[str], Reader]) -> None:
     reader = readers(architecture)
     assert kv_bytes_per_token(reader.model.config, torch.float32) == reader.bytes_per_token
+
+
+def test_it_knows_values_that_are_narrower_than_keys_and_sliding_layers_that_have_more_heads() -> None:
+    model = build_reduced(reduce_config(AutoConfig.for_model("mimo_v2_flash", head_dim=16, v_head_dim=12)))
+    assert len(set(model.config.layer_types)) == 2
+    assert model.config.v_head_dim < model.config.head_dim
+    reader = ReducedReader(model, lambda text, **_: {"input_ids": [5, 7]})
+    assert kv_bytes_per_token(model.config, torch.float32) == reader.bytes_per_token
 
 
 def test_without_another_dtype_the_configuration_s_own_counts() -> None:
