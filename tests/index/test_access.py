@@ -47,10 +47,11 @@ class Hashed:
     def __init__(self, index: Index) -> None:
         self._index = index
 
-    def embeddings(self, names: Sequence[str]) -> NDArray[np.float32]:
+    def stored(self, names: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         rows = self._index.catalog.chunks(names)
         made = [torch.randn(4, generator=torch.Generator().manual_seed(sum(row.token_ids))) for row in rows]
-        return torch.nn.functional.normalize(torch.stack(made), dim=-1).numpy()
+        unit = torch.nn.functional.normalize(torch.stack(made), dim=-1).numpy()
+        return {row.id: one for row, one in zip(rows, unit, strict=True)}
 
 
 def encode_all(index: Index) -> dict[str, int]:

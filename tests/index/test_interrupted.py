@@ -11,6 +11,7 @@ import pytest
 from conftest import byte_tokenizer, tiny_model
 
 from ragcache import RagCache
+from ragcache.index import neighbours
 from ragcache.model.decode import Sampling
 
 SHORT = Sampling(max_new_tokens=4)
@@ -137,8 +138,13 @@ def test_neighbours_are_found_among_all_chunks_and_so_after_all_were_embedded(
     rag: RagCache, documents: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     searched: list[int] = []
-    real = rag._vectors.embeddings
-    monkeypatch.setattr(rag._vectors, "embeddings", lambda ids: searched.append(len(ids)) or real(ids))  # type: ignore[func-returns-value]
+    real = neighbours.find_neighbours
+
+    def find(embeddings: Any, keys: Sequence[str], *how: Any) -> list[list[int]]:
+        searched.append(len(keys))
+        return real(embeddings, keys, *how)
+
+    monkeypatch.setattr(neighbours, "find_neighbours", find)
     with pytest.raises(KeyboardInterrupt):
         rag.ingest(documents, methods=["fusionrag"], progress=stopping("encode prefixed", 3))
     rag.ingest(documents, methods=["fusionrag"])
