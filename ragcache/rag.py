@@ -26,7 +26,7 @@ from ragcache.index.ingestion import EncodingPool, Ingestion, listed
 from ragcache.index.opening import check_retrieval, given_reader, resolve
 from ragcache.index.publication import attach, local_copy, publishing
 from ragcache.index.search import Search
-from ragcache.index.settings import nothing_in, stats
+from ragcache.index.settings import nothing_in, remember, stats
 from ragcache.model import notice
 from ragcache.model.cost import FlopCounter
 from ragcache.model.decode import Sampling
@@ -103,7 +103,8 @@ class RagCache:
             Folder of a LoRA adapter as PEFT writes it, merged into a model that is given by name; the index's own by
             default, where the model is the index's own too.
         method : str, optional
-            Default row of the method table for this index.
+            Default row of the method table as long as this is open; of a new index, and of one that something is
+            ingested into for it, from now on.
         embedder : str or TextEmbedder, optional
             A sentence-transformers model, or an object with `name`, `max_tokens` and `embed(texts)`.
         dtype, device : str, optional
@@ -491,10 +492,9 @@ class RagCache:
         tokens = self.chunk_tokens if chunk_tokens is None else chunk_tokens
         where = self.titles if titles is None else check_choice("titles", titles, TITLES)
         chunking = Chunking(self.index, self.embedder, tokens, where, self._splitter)
-        return Ingestion(self.index, self._vectors, chunking, progress or ignore_progress)
+        return Ingestion(self.index, self._vectors, chunking, progress or ignore_progress, self.engine.method)
 
     def _remember(self, chunking: Chunking) -> None:
         if (chunking.tokens, chunking.titles) != (self.chunk_tokens, self.titles):
             self.chunk_tokens, self.titles = chunking.tokens, chunking.titles
-            known = self.index.catalog.setting("rag", {})
-            self.index.catalog.set_setting("rag", {**known, "chunk_tokens": chunking.tokens, "titles": chunking.titles})
+            remember(self.index.catalog, chunk_tokens=chunking.tokens, titles=chunking.titles)

@@ -17,6 +17,7 @@ from ragcache.errors import (
     NoDocuments,
     UnreadableDocument,
 )
+from ragcache.index.collection import Entry
 from ragcache.model.decode import Sampling
 
 SHORT = Sampling(max_new_tokens=4)
@@ -92,6 +93,36 @@ def test_an_index_remembers_its_model_method_and_sizes(rag: RagCache, tmp_path: 
         after = again.ask("What colour is the bridge?", sampling=SHORT)
     assert (before.text, before.model, before.report.method) == (after.text, after.model, after.report.method)
     assert {c.cache for c in after.report.chunks} <= {"hit", "exact"}
+
+
+def test_a_method_that_an_index_is_opened_with_holds_for_that_opening(
+    rag: RagCache, tmp_path: Path, documents: Path
+) -> None:
+    rag.close()
+    for method in ("full", "link0"):
+        with RagCache.open(tmp_path / "index", method=method) as other:
+            assert other.method == method
+            other.ingest(documents, methods=["fusionrag"])  # which makes nothing for the method
+    with RagCache.open(tmp_path / "index", create=False) as again:
+        assert again.stats()["method"] == "fusionrag"
+        assert again.ask("What colour is the bridge?", sampling=SHORT).report.method == "fusionrag"
+
+
+@pytest.mark.parametrize("bring", ["file", "store"])
+def test_an_index_answers_by_the_method_that_its_kv_was_last_made_for(
+    rag: RagCache, tmp_path: Path, documents: Path, bring: str
+) -> None:
+    rag.close()
+    with RagCache.open(tmp_path / "index", method="link0") as other:
+        if bring == "file":
+            (documents / "quay.txt").write_text("The quay is long, and the crane on it is blue.")
+            other.ingest(documents)
+        else:
+            other.collection("notes").add([Entry.of("q", "The quay is long, and the crane on it is blue.", None)])
+    with RagCache.open(tmp_path / "index", create=False) as again:
+        answer = again.ask("What colour is the crane?", top_k=4, sampling=SHORT)
+    assert answer.report.method == "link0"
+    assert answer.report.cached == 4
 
 
 def test_another_model_refuses_the_index(rag: RagCache, tmp_path: Path, checkpoints: dict[str, Path]) -> None:

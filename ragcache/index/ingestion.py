@@ -23,7 +23,8 @@ from ragcache.index.index import Index
 from ragcache.index.neighbours import SimilarChunks
 from ragcache.index.outdated import Outdated, find_outdated
 from ragcache.index.pricing import Pricing
-from ragcache.index.settings import note_outdated, nothing_in, outdated_counts, outdated_is_known
+from ragcache.index.settings import note_outdated, nothing_in, outdated_counts, outdated_is_known, remember
+from ragcache.method import Method
 from ragcache.report import IngestPlan, IngestReport, Progress
 from ragcache.retrieve import Found, Vectors, find_standing, gone, load
 from ragcache.store import COLLECTION, ChunkRow, DocumentRow
@@ -77,6 +78,8 @@ class Ingestion:
         How the files are cut into chunks.
     progress : Progress
         Told what is being done.
+    method : Method
+        What the index is opened with. It becomes the index's own once what it loads was made.
     pool : EncodingPool or None
         What makes KV in the place of this process.
     """
@@ -85,6 +88,7 @@ class Ingestion:
     vectors: Vectors
     chunking: Chunking
     progress: Progress
+    method: Method
     pool: EncodingPool | None = None
 
     def run(
@@ -174,6 +178,8 @@ class Ingestion:
             alike = SimilarChunks(self.index, self.vectors)
             encoded |= self._encode(fused, made, alike)
             self._note_outdated([one for one in fused if one.recipe in encoded or not self._knows_outdated(one)], alike)
+        if self.method.encode is not None and self.method.encode.recipe in {one.recipe for one in encoders}:
+            remember(self.index.catalog, method=self.method.name)  # another one may lack the KV of what is new
         return encoded
 
     def refresh(self, encoders: Sequence[Encoder]) -> IngestReport:

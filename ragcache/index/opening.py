@@ -75,7 +75,7 @@ class Opening:
     device : str or None
         Where the model computes.
     method : Method
-        The index's own.
+        What answers as long as the index is open: the one named, else the index's own.
     embedder : str or TextEmbedder
         What makes vectors.
     system : str or None
@@ -146,7 +146,7 @@ class Opening:
             "adapter": reader.adapter,
             "dtype": self.dtype,
             "embedder": self.embedder if isinstance(self.embedder, str) else self.embedder.name,
-            "method": self.method.name,
+            "method": self.known.get("method") or self.method.name,  # another one holds for this opening
             "chunk_tokens": self.known.get("chunk_tokens") or chunk_tokens,
             "top_k": self.known.get("top_k") or top_k,
             "titles": self.known.get("titles") or ("none" if self.known else DEFAULT_TITLES),  # older ones had none

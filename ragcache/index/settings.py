@@ -14,6 +14,7 @@ from ragcache.model.lazy import Tensor
 from ragcache.store import CODEC, CODECS, RAW, Catalog, Codec, find_codec, open_store
 
 KV_FORM = "kv_form"  # setting: see `form_of`
+_OPENING = "rag"  # setting: what `settings_of` reads
 _OUTDATED = "outdated_by_recipe"  # setting: per encoding, chunks fused with others than now, and as of which edition
 
 
@@ -147,6 +148,13 @@ def lacks_encoding(made: Collection[str], row: Method) -> bool:
     return row.encode is not None and not isinstance(row.encode, PromptEncoder) and row.encode.recipe not in made
 
 
+def remember(catalog: Catalog, **changed: Any) -> None:
+    """Change some of what an index remembers of how it is opened."""
+    known = catalog.setting(_OPENING, {})
+    if not known.items() >= changed.items():
+        catalog.set_setting(_OPENING, {**known, **changed})
+
+
 def settings_of(path: Path) -> dict[str, Any]:
     """What an existing index remembers, read before its model is loaded.
 
@@ -165,6 +173,6 @@ def settings_of(path: Path) -> dict[str, Any]:
         return {}
     catalog = Catalog(file)
     try:
-        return dict(catalog.setting("rag", {}))
+        return dict(catalog.setting(_OPENING, {}))
     finally:
         catalog.close()
