@@ -227,8 +227,8 @@ def _explicit(
     heads, kv_heads, keys = query.shape[1], key.shape[1], key.shape[2]
     sink = plan.scores.get(layer)
     every = sink is not None or plan.score_mod is not None  # whoever looks at logits is shown all keys
-    if query.dtype is torch.float16:  # whose largest number a product may pass before it is scaled
-        query, scale = query * scale, 1.0
+    if query.dtype is torch.float16:  # it ends at 65,504, which products may pass, and is coarse below
+        query, key = query.float(), key.float()
     outputs, size = [], EXPLICIT_ROWS
     if key.device.type == "cpu":
         size = min(size, max(_LEAST_ROWS, EXPLICIT_LOGITS // (heads * keys)))
