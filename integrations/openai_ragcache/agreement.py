@@ -1,5 +1,6 @@
 """Agreement while a server runs: some answers are repeated by full prefill when the engine is idle."""
 
+import math
 import random
 import time
 from collections import deque
@@ -89,7 +90,7 @@ class Agreement:
             "confirmed": self.confirmed,
             "recent": {"verified": len(self._recent), "share": self.share, "low": low, "high": high},
             "marks": [{"time": when, "confirmed": confirmed} for when, confirmed in list(self._recent)],
-            "first_token_kl": self.kl_sum / self.verified if self.verified else None,
+            "first_token_kl": _finite(self.kl_sum / self.verified) if self.verified else None,
             "bound": self.bound,
             "below": self.is_below,
             "worst": [
@@ -110,9 +111,14 @@ def describe_verification(verification: Verification) -> dict[str, Any]:
     return {
         "confirmed": verification.confirmed,
         "agreed_tokens": verification.agreed,
-        "first_token_kl": verification.first_token_kl,
+        "first_token_kl": _finite(verification.first_token_kl),
         "instead": verification.instead,
     }
+
+
+def _finite(number: float) -> float | None:
+    """A number, or None where it is infinite: JSON has no word for that."""
+    return number if math.isfinite(number) else None
 
 
 class Verifier:

@@ -1,6 +1,7 @@
 """Some answers are repeated by full prefill: when the engine is idle, or at once where a request asks for it."""
 
 import asyncio
+import json
 import random
 import threading
 import time
@@ -192,6 +193,18 @@ def test_divergence_is_none_of_equal_logits() -> None:
     assert divergence(logits, logits) == 0
     assert divergence(logits, -logits) > 0.1
     assert divergence(logits, logits * float("nan")) == float("inf")
+
+
+def test_divergence_is_infinite_of_logits_that_are_no_numbers() -> None:
+    logits, unknown = torch.tensor([0.5, 2.0, -1.0]), torch.tensor([0.5, torch.nan, -1.0])
+    assert divergence(logits, unknown) == divergence(unknown, logits) == divergence(unknown, unknown) == torch.inf
+    never = torch.tensor([0.5, 2.0, -torch.inf])
+    assert divergence(never, never) == 0
+    agreement = Agreement(0.9)
+    agreement.add(Case("q", "a", Verification(False, 1, divergence(logits, unknown)), 0.0))
+    told = json.loads(json.dumps(agreement.as_dict(), allow_nan=False))
+    assert told["first_token_kl"] is None
+    assert told["worst"][0]["first_token_kl"] is None
 
 
 async def test_work_in_idle_time_gives_way_and_begins_anew() -> None:

@@ -83,7 +83,7 @@ export function showBelow(found) {
 function showCase(one) {
   const state = one.confirmed ? "same answer" : "another answer";
   const head = [element("mark", state, one.confirmed ? "hit" : "miss"), element("b", one.question.split("\n").at(-1)),
-    element("span", `KL of the first token ${one.first_token_kl.toFixed(3)}`)];
+    element("span", `KL of the first token ${one.first_token_kl?.toFixed(3) ?? "∞"}`)];
   return openingRow(head, (details) => {
     details.append(element("p", one.answer, "text"));
     if (!one.confirmed) {
