@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ragcache.encode import Encoder, Prefixed, follows_others
+from ragcache.encode import Encoder
 from ragcache.index.chunks import Chunk, read_chunks
-from ragcache.index.copies import mark_copies, resolve_copies
+from ragcache.index.copies import encoder_for, mark_copies, resolve_copies
 from ragcache.index.encoding_context import STRUCTURAL
 from ragcache.index.settings import no_index
 from ragcache.index.variants import rank_rows
@@ -222,14 +222,11 @@ class ServedIndex:
     ) -> tuple[EncodingRow | None, str]:
         """The KV to load for a chunk, or why there is none; chosen as `ragcache.index.Index.load` does."""
         structural = encoder.recipe in self.catalog.setting(STRUCTURAL, [])
-        if chunk.origin == "unshared" and (structural or follows_others(encoder)):
-            return None, "documents of different readers have its text"
-        if chunk.origin != "known" and structural:
-            if chunk.origin == "several":
-                return None, "several documents of the prompt have its text"
-            encoder = Prefixed()
-        reason = f"no {encoder.recipe} KV was made for it"
-        for one in rank_rows(self._rows(chunk, encoder), before, ahead):
+        usable, reason = encoder_for(chunk, encoder, follows_document=structural)
+        if usable is None:
+            return None, reason
+        reason = f"no {usable.recipe} KV was made for it"
+        for one in rank_rows(self._rows(chunk, usable), before, ahead):
             if self._key(one.recipe, one.left, chunk.segment.token_ids) != one.key:
                 reason = "its KV was made by another model, or for other tokens"
             elif not (refused := self._refusal(one.key)):

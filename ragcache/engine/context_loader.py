@@ -9,9 +9,10 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from ragcache.encode import Encoder, Prefixed, PromptEncoder, follows_others
+from ragcache.encode import Encoder, PromptEncoder
 from ragcache.engine.clock import Clock
 from ragcache.index.chunks import Chunk, Loaded
+from ragcache.index.copies import encoder_for
 from ragcache.index.index import Index
 from ragcache.model.buffer import ChunkKV, KVBuffer
 from ragcache.model.cost import FlopCounter
@@ -247,12 +248,10 @@ class ContextLoader:
         return prefix.keys
 
     def _find(self, segment: int, chunk: Chunk, encoder: Encoder, before: tuple[str, ...] | None) -> Loaded:
-        if chunk.origin == "unshared" and (self.index.follows_document(encoder) or follows_others(encoder)):
-            return Loaded(None, "", "documents of different readers have its text")
-        if chunk.origin != "known" and self.index.follows_document(encoder):
-            if chunk.origin == "several":
-                return Loaded(None, "", "several documents of the prompt have its text")
-            encoder = Prefixed()
+        usable, reason = encoder_for(chunk, encoder, follows_document=self.index.follows_document(encoder))
+        if usable is None:
+            return Loaded(None, "", reason)
+        encoder = usable
         ahead = [one.chunk for one in self.prompt.segments[:segment] if one.chunk is not None]
         found = self.index.load(chunk, encoder, before, ahead)
         exact = found.exact and found.kv is not None and found.kv.start == self.prompt.starts[segment]

@@ -91,12 +91,9 @@ class _Writing:
 
     def _within(self, draft: Sequence[int]) -> tuple[int, ...]:
         """As much of a draft as an answer can say: up to what ends one or is no token; the last needs no forward."""
-        most, ids, ends = (
-            self.request.sampling.max_new_tokens - 1,
-            range(len(self.prefilled.logits)),
-            self.reader.stop_ids,
-        )
-        return tuple(itertools.takewhile(lambda token: token in ids and token not in ends, draft[:most]))
+        ids, ends = range(len(self.prefilled.logits)), self.reader.stop_ids
+        can_say = itertools.takewhile(lambda token: token in ids and token not in ends, draft)
+        return tuple(itertools.islice(can_say, self.request.sampling.max_new_tokens - 1))
 
 
 class Stream:

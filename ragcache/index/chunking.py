@@ -129,8 +129,8 @@ class Chunking:
         return _TITLE_SHARE * read <= self._most and _TITLE_SHARE * embedded <= self.embedder.max_tokens
 
     def _splitter(self, lines: "_TitleLines") -> Splitter | GivenSplitter:
-        read = max(lines.all, key=self._count) if self.titles in _IN_TEXT else ""
-        embedded = max(lines.all, key=self.embedder.count) if self.titles in _IN_EMBEDDING else ""
+        read = max(lines.possible, key=self._count) if self.titles in _IN_TEXT else ""
+        embedded = max(lines.possible, key=self.embedder.count) if self.titles in _IN_EMBEDDING else ""
         limited = Splitter([
             Limit(lambda text: self._count(read + text), self._most, "the reader"),
             Limit(lambda text: self.embedder.count(embedded + text), self.embedder.max_tokens, "the embedder"),
@@ -168,7 +168,7 @@ class _TitleLines:
         return self._line(mark_at(self.marks, offset)[2], text)
 
     @cached_property
-    def all(self) -> list[str]:
+    def possible(self) -> list[str]:
         """Every line that may stand above a text of the document, also one that begins with its own headings."""
         headings = dict.fromkeys(["", *(heading for _, _, heading in self.marks)])
         named = {tuple(parts[:count]) for parts in map(self._parts, headings) for count in range(len(parts) + 1)}

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from ragcache.encode import Encoder, Prefixed, follows_others
 from ragcache.index.chunks import Chunk, Origin
 from ragcache.store import Catalog, ChunkRow, join_access, may_precede
 
@@ -56,6 +57,27 @@ def note_copies(chunks: Sequence[Chunk]) -> tuple[str, ...]:
     anew = f"{several} chunks stand in several documents of this prompt, and are prefilled with it"
     apart = f"{unshared} chunks stand in documents of different readers, and no KV made behind others is used for them"
     return tuple(note for count, note in ((unknown, alone), (several, anew), (unshared, apart)) if count)
+
+
+def encoder_for(chunk: Chunk, encoder: Encoder, *, follows_document: bool) -> tuple[Encoder | None, str]:
+    """The encoder whose KV may serve a chunk, as far as it is known which document is meant; or none, and the reason.
+
+    Parameters
+    ----------
+    chunk : Chunk
+        As `resolve_copies` gave it.
+    encoder : Encoder
+        The method's.
+    follows_document : bool
+        Whether that one makes KV behind what stands before a chunk in its document.
+    """
+    if chunk.origin == "unshared" and (follows_document or follows_others(encoder)):
+        return None, "documents of different readers have its text"
+    if chunk.origin == "known" or not follows_document:
+        return encoder, ""
+    if chunk.origin == "several":
+        return None, "several documents of the prompt have its text"
+    return Prefixed(), ""
 
 
 def _resolved(index: KnownChunks, chunk: Chunk, documents: set[str], rows: Sequence[ChunkRow]) -> Chunk:

@@ -92,18 +92,16 @@ def _paged(texts: Iterable[str], titles: Iterable[str], title: str | None) -> Pa
 
 def _accept_changes(body: Any) -> None:
     """Turn tracked changes and content controls into the plain runs and paragraphs that python-docx reads."""
-    for gone in list(body.iter(*map(_word, ("del", "moveFrom", "sdtPr", "sdtEndPr")))):
+    from docx.oxml.ns import qn
+
+    for gone in list(body.iter(*map(qn, ("w:del", "w:moveFrom", "w:sdtPr", "w:sdtEndPr")))):
         gone.getparent().remove(gone)
-    for wrapper in list(body.iter(*map(_word, ("sdtContent", "sdt", "ins", "moveTo", "smartTag", "customXml")))):
+    wrappers = ("w:sdtContent", "w:sdt", "w:ins", "w:moveTo", "w:smartTag", "w:customXml")
+    for wrapper in list(body.iter(*map(qn, wrappers))):
         parent = wrapper.getparent()
         if parent is not None:
             at = parent.index(wrapper)
             parent[at : at + 1] = list(wrapper)
-
-
-def _word(tag: str) -> str:
-    """A tag of WordprocessingML (ISO/IEC 29500-1, 17)."""
-    return f"{{http://schemas.openxmlformats.org/wordprocessingml/2006/main}}{tag}"
 
 
 def _level(style: str) -> int | None:

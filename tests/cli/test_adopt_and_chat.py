@@ -8,6 +8,7 @@ from pathlib import Path
 import chromadb
 import pytest
 from cli.conftest import PAGES
+from ragcache_cli.chat import _lines
 from typer.testing import Result
 
 from ragcache import RagCache
@@ -158,3 +159,9 @@ def test_a_conversation_that_no_longer_fits_loses_its_oldest_turns(
     assert len(turns) == 3
     assert "takes 2,048" in captured.err  # the question that is too long by itself
     assert turns[2]["tokens"]["question"] < 2048
+
+
+def test_a_byte_that_is_not_utf_8_ends_no_conversation(monkeypatch: pytest.MonkeyPatch) -> None:
+    typed = io.TextIOWrapper(io.BytesIO(b"Who l\xffads it?\nAnd where?\n"), encoding="utf-8")
+    monkeypatch.setattr("sys.stdin", typed)
+    assert list(_lines()) == ["Who l\ufffdads it?", "And where?"]

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from functools import partial, wraps
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -146,9 +146,11 @@ def run_waiting(scheduler: BatchScheduler, error: type[BaseException]) -> bool:
     """Run requests that wait for a forward, until that error; whether it ends."""
 
     def run() -> None:
-        call = partial(SimpleNamespace, done=False, error=None, kind="logits")
+        def wait() -> torch.Tensor | None:
+            return scheduler.wait(cast(ForwardRequest, SimpleNamespace(done=False, error=None, kind="logits")))
+
         with pytest.raises(error):
-            scheduler.run([lambda: scheduler.wait(call())] * 3)  # type: ignore[arg-type, return-value]
+            scheduler.run([wait] * 3)
 
     thread = threading.Thread(target=run, name="caller", daemon=True)
     thread.start()
