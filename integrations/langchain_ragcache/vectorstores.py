@@ -15,6 +15,7 @@ from langchain_core.vectorstores import VectorStore
 from langchain_ragcache.following import Following
 from langchain_ragcache.listing import entry_of, ids_for, listed
 from ragcache.errors import InvalidArgument
+from ragcache.index.chroma_import import chroma_folder, claim_collection
 from ragcache.index.chunks import is_text_id, text_id
 from ragcache.index.collection import Collection, Entry, Synced
 from ragcache.retrieve.needs import needs
@@ -80,7 +81,7 @@ class RagCacheVectorStore(VectorStore):
     Raises
     ------
     InvalidArgument
-        If the store has no name, and none is given.
+        If the store has no name, and none is given; or it is Chroma's, and the index has another folder's of that name.
     """
 
     def __init__(
@@ -97,6 +98,8 @@ class RagCacheVectorStore(VectorStore):
             raise InvalidArgument(
                 f"{type(store).__name__} has no name that its chunks could be kept under; give one with collection="
             )
+        if folder := chroma_folder(getattr(store, "_client", None)):
+            claim_collection(rag.index, name, folder)
         self.store = store
         self.fill = fill
         self.kv: Collection = rag.collection(name, methods=methods)

@@ -19,6 +19,7 @@ from llama_index.core.vector_stores.types import (
 
 from llama_index_ragcache.listing import ids_in, listed
 from ragcache.errors import InvalidArgument
+from ragcache.index.chroma_import import chroma_folder, claim_collection
 from ragcache.index.chunks import text_id
 from ragcache.index.collection import Collection, Entry, Synced, batches, uniform_name, valid_unicode
 
@@ -55,7 +56,7 @@ class RagCacheVectorStore(BasePydanticVectorStore):
     Raises
     ------
     InvalidArgument
-        If the store has no name, and none is given.
+        If the store has no name, and none is given; or it is Chroma's, and the index has another folder's of that name.
     """
 
     stores_text: bool
@@ -76,7 +77,10 @@ class RagCacheVectorStore(BasePydanticVectorStore):
         super().__init__(stores_text=store.stores_text, is_embedding_query=store.is_embedding_query)
         self._store = store
         self._fill = fill
-        self._kv = rag.collection(collection or _name(store), methods=methods)
+        name = collection or _name(store)
+        if folder := chroma_folder(getattr(store.client, "_client", None)):
+            claim_collection(rag.index, name, folder)
+        self._kv = rag.collection(name, methods=methods)
 
     @classmethod
     def class_name(cls) -> str:

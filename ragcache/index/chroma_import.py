@@ -11,7 +11,7 @@ from ragcache.index.index import Index
 from ragcache.retrieve.needs import needs
 
 _BATCH = 500
-_ADOPTED = "adopted_folders"  # setting: by collection
+_FOLDERS = "adopted_folders"  # setting, by collection: stands in catalogues, never to be changed
 _NODE = "_node_content"  # LlamaIndex keeps the whole node there, as JSON
 
 
@@ -32,17 +32,51 @@ def claim_chroma_entries(index: Index, path: Path, collection: str | None) -> tu
     NoDocuments
         If there is no Chroma folder.
     InvalidArgument
-        If there is no such collection, or another folder's of that name was adopted.
+        If there is no such collection, or another folder's of that name is in the index.
     """
     name, found = read_chroma(path, collection)
-    folders = index.catalog.setting(_ADOPTED, {})
-    if (place := str(path.resolve())) != folders.setdefault(name, place):
-        raise InvalidArgument(
-            f"the index {index.path} has adopted the collection {name!r} of {folders[name]}, not of {place}; "
-            "adopt this one into another --index"
-        )
-    index.catalog.set_setting(_ADOPTED, folders)
+    claim_collection(index, name, path)
     return name, [Entry.of(*entry) for entry in found]
+
+
+def claim_collection(index: Index, name: str, folder: Path) -> None:
+    """Note the Chroma folder that a collection is in: of two collections of one name, an index can keep one.
+
+    A folder that is no Chroma's any more, since it was moved or deleted, gives way to another.
+
+    Parameters
+    ----------
+    index : Index
+        What keeps the KV.
+    name : str
+        The collection's, in the index.
+    folder : Path
+        Chroma's.
+
+    Raises
+    ------
+    InvalidArgument
+        If another folder's collection of that name is in the index.
+    """
+    folders, place = index.catalog.setting(_FOLDERS, {}), folder.resolve()
+    held = folders.get(name)
+    if held == str(place):
+        return
+    if held is not None and _is_chroma(Path(held)):
+        raise InvalidArgument(
+            f"the index {index.path} keeps the collection {name!r} of {held}, not of {place}; keep this one in another "
+            "index (--index, or RagCache.open), or under another name with RagCacheVectorStore(collection=...)"
+        )
+    if index.writable:
+        index.catalog.set_setting(_FOLDERS, {**folders, name: str(place)})
+
+
+def chroma_folder(client: Any) -> Path | None:
+    """The folder of a Chroma client; None of one that keeps everything in memory or asks a server, or any other's."""
+    if not type(client).__module__.startswith("chromadb."):
+        return None
+    settings = client.get_settings()
+    return Path(settings.persist_directory) if settings.is_persistent else None
 
 
 def read_chroma(path: Path, name: str | None) -> tuple[str, list[tuple[str, str, dict[str, Any]]]]:
@@ -67,7 +101,7 @@ def read_chroma(path: Path, name: str | None) -> tuple[str, list[tuple[str, str,
     InvalidArgument
         If there is no such collection, none is named and there are several, or Chroma refuses the folder.
     """
-    if not (path / "chroma.sqlite3").is_file():
+    if not _is_chroma(path):
         raise NoDocuments(
             f"{path} is no Chroma folder; name the one that was given as persist_directory or path. What another "
             "vector store holds is adopted in Python, by RagCacheVectorStore(store, rag).adopt()"
@@ -91,6 +125,10 @@ def read_chroma(path: Path, name: str | None) -> tuple[str, list[tuple[str, str,
         return str(chosen), list(_entries(client.get_collection(str(chosen), embedding_function=None)))
     finally:
         client.close()
+
+
+def _is_chroma(folder: Path) -> bool:
+    return (folder / "chroma.sqlite3").is_file()
 
 
 def _entries(collection: Any) -> Iterator[tuple[str, str, dict[str, Any]]]:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -54,10 +55,12 @@ def test_what_somebody_embedded_is_prefilled_and_asked(
     client.close()
     again = json.loads(run("adopt", folder, *where, "--json").stdout)
     assert (again["changed"], again["unchanged"], again["chunks"]) == (1, 1, 2)
-    folder.rename(tmp_path / "moved")
-    other = run("adopt", tmp_path / "moved", *where)
+    shutil.copytree(folder, tmp_path / "copy")
+    other = run("adopt", tmp_path / "copy", *where)
     assert other.exit_code == 2
-    assert "has adopted the collection 'notes' of" in other.stderr
+    assert "keeps the collection 'notes' of" in other.stderr
+    folder.rename(tmp_path / "moved")
+    assert json.loads(run("adopt", tmp_path / "moved", *where, "--json").stdout)["unchanged"] == 2
 
 
 def test_a_collection_that_was_emptied_takes_nothing_with_it_and_is_said_so(

@@ -489,3 +489,20 @@ def test_what_is_added_while_a_search_notes_it_stays_in_its_document(rag: RagCac
     notes.note([Entry("a", TEXTS[0], "mill", (3,))], 10)
     [row] = rag.index.catalog.documents()
     assert row.source == '["mills", "mill"]'
+
+
+def in_folder(folder: Path) -> VectorStore:
+    return pytest.importorskip("langchain_chroma").Chroma(persist_directory=str(folder), embedding_function=Digests())
+
+
+def test_a_second_folders_collection_of_the_same_name_does_not_overwrite_the_firsts(
+    rag: RagCache, tmp_path: Path
+) -> None:
+    first = RagCacheVectorStore(in_folder(tmp_path / "one"), rag)
+    first.add_documents(DOCUMENTS, ids=["a", "b", "c"])
+    with pytest.raises(InvalidArgument, match=r"keeps the collection 'langchain' of .*one, not of .*two; .*collection="):
+        RagCacheVectorStore(in_folder(tmp_path / "two"), rag)
+    second = RagCacheVectorStore(in_folder(tmp_path / "two"), rag, collection="two")
+    second.add_documents([Document("It grinds oats.")], ids=["a"])
+    assert first.kv.names() == ["a", "b", "c"]
+    assert RagCacheVectorStore(in_folder(tmp_path / "one"), rag).kv.names() == ["a", "b", "c"]  # itself again

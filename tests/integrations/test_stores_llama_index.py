@@ -415,3 +415,14 @@ async def test_a_document_whose_name_is_no_valid_unicode_comes_and_goes(rag: Rag
     assert kept(rag) == set(TEXTS[:2])
     store.delete("\udcff.txt")
     assert kept(rag) == {TEXTS[1]}
+
+
+async def test_a_second_folders_collection_of_the_same_name_does_not_overwrite_the_firsts(
+    rag: RagCache, tmp_path: Path
+) -> None:
+    made = pytest.importorskip("llama_index.vector_stores.chroma").ChromaVectorStore
+    RagCacheVectorStore(made.from_params("mills", persist_dir=str(tmp_path / "one")), rag).add(nodes())
+    second = made.from_params("mills", persist_dir=str(tmp_path / "two"))
+    with pytest.raises(InvalidArgument, match=r"keeps the collection 'mills' of .*one, not of .*two; .*collection="):
+        RagCacheVectorStore(second, rag)
+    assert RagCacheVectorStore(second, rag, collection="two").kv.names() == []
