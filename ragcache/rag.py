@@ -362,7 +362,7 @@ class RagCache:
         NoDocuments
             If there is no Chroma folder.
         InvalidArgument
-            If there is no such collection, or another folder's of that name was adopted.
+            If there is no such collection, or another folder's of that name is in the index.
         """
         began = time.perf_counter()
         name, entries = claim_chroma_entries(self.index, Path(path), collection)
