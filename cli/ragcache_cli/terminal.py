@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 import os
 import re
 import sys
@@ -43,8 +44,19 @@ def note(text: str) -> None:
 
 
 def say_json(value: object) -> None:
-    """Print a result for machines."""
-    typer.echo(json.dumps(value, indent=2))
+    """Print a result for machines; an infinite number is null, since JSON has no word for it."""
+    typer.echo(json.dumps(_finite(value), indent=2, allow_nan=False))
+
+
+def _finite(value: object) -> object:
+    match value:
+        case dict():
+            return {key: _finite(one) for key, one in value.items()}
+        case list() | tuple():
+            return [_finite(one) for one in value]
+        case float() if not math.isfinite(value):
+            return None
+    return value
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ragcache_cli.terminal import parse_size
+from ragcache_cli.terminal import parse_size, say_json
 from typer.testing import Result
 
 from ragcache.errors import InvalidArgument
@@ -70,6 +70,12 @@ def test_ask_as_json_has_every_field_and_nothing_else_on_stdout(run: Run, index:
     assert set(answer) >= FIELDS
     assert {chunk["cache"] for chunk in answer["chunks"]} <= {"hit", "exact"}
     assert (answer["method"], answer["recompute"], answer["compare"]) == ("fusionrag", 0.15, None)
+
+
+def test_an_infinite_number_is_null_in_json_which_has_no_word_for_it(capsys: pytest.CaptureFixture[str]) -> None:
+    say_json({"kl": float("inf"), "worst": [(1.5, float("nan"))], "method": "naive"})
+    said = capsys.readouterr().out
+    assert json.loads(said, parse_constant=pytest.fail) == {"kl": None, "worst": [[1.5, None]], "method": "naive"}
 
 
 def test_ask_streams_what_it_answers_in_one_piece(run: Run, index: Path) -> None:
