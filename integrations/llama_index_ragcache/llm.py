@@ -23,6 +23,7 @@ from llama_index.core.llms import CustomLLM
 from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_callback
 
 from llama_index_ragcache.gathering import Gathered
+from llama_index_ragcache.questions import QuestionOverNodes
 from ragcache import Message, RagCache, Sampling
 from ragcache.engine.chat import merge_messages
 from ragcache.engine.stream import Stream, strip_leading_space
@@ -104,12 +105,12 @@ class RagCacheLLM(CustomLLM):
     @llm_chat_callback()
     def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
         """Answer a conversation."""
-        return _chatted(self._complete(_turns(messages), kwargs))
+        return _chatted(self._answer(messages, kwargs))
 
     @llm_chat_callback()
     def stream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseGen:
         """Answer a conversation, piece by piece."""
-        return _chatting(self._complete(_turns(messages), kwargs))
+        return _chatting(self._answer(messages, kwargs))
 
     @llm_completion_callback()
     async def acomplete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
@@ -128,26 +129,32 @@ class RagCacheLLM(CustomLLM):
     async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
         """Answer a conversation in another thread; those that come together are answered at once."""
         made: ChatResponse = await self._gathered.ask(
-            lambda joined: _chatted(self._complete(_turns(messages), kwargs, joined=joined))
+            lambda joined: _chatted(self._answer(messages, kwargs, joined=joined))
         )
         return made
 
     @llm_chat_callback()
     async def astream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseAsyncGen:
         """Answer a conversation in another thread, piece by piece."""
-        return elsewhere(_chatting(await asyncio.to_thread(self._complete, _turns(messages), kwargs)))
-
-    def row(self, options: dict[str, Any] | None = None) -> dict[str, Any]:
-        """What the engine is asked for: method, share to recompute, sampling; `options` before the model's own."""
-        check_options(f"a call of {type(self).__name__}", options or (), {*_FIELDS, "max_new_tokens"})
-        how = {**self.model_dump(include=set(_FIELDS)), **(options or {})}
-        return {"method": how["method"], "recompute": how["recompute"], "sampling": Sampling.of(how)}
+        return elsewhere(_chatting(await asyncio.to_thread(self._answer, messages, kwargs)))
 
     def _complete(self, prompt: str | Sequence[Message], options: dict[str, Any], *, joined: bool = False) -> Stream:
-        row = self.row(options)
-        if joined:  # requests that are answered at once gain by what they share, whatever one alone is sooner with
-            row["method"] = row["method"] or self._rag.method
-        return self._rag.engine.complete(prompt, **row)
+        return self._rag.engine.complete(prompt, **self._row(options, joined))
+
+    def _answer(self, messages: Sequence[ChatMessage], options: dict[str, Any], *, joined: bool = False) -> Stream:
+        *earlier, last = messages or [ChatMessage()]
+        if not isinstance(last, QuestionOverNodes):
+            return self._complete(_turns(messages), options, joined=joined)
+        engine, history = self._rag.engine, _turns(earlier)
+        return engine.stream(last.question, last.chunks(engine), history=history, **self._row(options, joined))
+
+    def _row(self, options: dict[str, Any], joined: bool) -> dict[str, Any]:
+        """What the engine is asked for: method, share to recompute, sampling; `options` before the model's own."""
+        check_options(f"a call of {type(self).__name__}", options, {*_FIELDS, "max_new_tokens"})
+        how = {**self.model_dump(include=set(_FIELDS)), **options}
+        # Requests that are answered at once gain by what they share, whatever one alone is sooner with.
+        method = how["method"] or (self._rag.method if joined else None)
+        return {"method": method, "recompute": how["recompute"], "sampling": Sampling.of(how)}
 
 
 _FIELDS = set(RagCacheLLM.model_fields) - set(CustomLLM.model_fields)

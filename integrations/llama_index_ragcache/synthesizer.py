@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncGenerator, Generator, Sequence
+from typing import Any
 
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, ChatResponseAsyncGen, ChatResponseGen
 from llama_index.core.base.response.schema import RESPONSE_TYPE
 from llama_index.core.prompts.mixin import PromptDictType
 from llama_index.core.response_synthesizers import BaseSynthesizer
 from llama_index.core.response_synthesizers.base import QueryTextType
-from llama_index.core.schema import MetadataMode, NodeWithScore
+from llama_index.core.schema import NodeWithScore
 from llama_index.core.types import RESPONSE_TEXT_TYPE
 
-from llama_index_ragcache.llm import RagCacheLLM, elsewhere
-from ragcache.engine.stream import Stream, strip_leading_space
+from llama_index_ragcache.llm import RagCacheLLM
+from llama_index_ragcache.questions import QuestionOverNodes, passages_of
 from ragcache.errors import InvalidArgument
-from ragcache.index.chunks import Chunk
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
 
 
 class RagCacheSynthesizer(BaseSynthesizer):
     """Answers over retrieved nodes in the built-in template: the answer that `ragcache ask` gives.
 
+    A question is a chat of the model's, so whatever follows the model's chats follows it too.
     The response's metadata has a `ragcache` entry that says what happened; a streamed one gets it with its last piece.
 
     Parameters
@@ -78,10 +75,10 @@ class RagCacheSynthesizer(BaseSynthesizer):
         **response_kwargs: Any,
     ) -> RESPONSE_TEXT_TYPE:
         """Answer over nodes, or over texts where no nodes come along."""
-        stream = self._stream(query_str, text_chunks, rc_nodes)
+        messages = self._messages(query_str, text_chunks, rc_nodes)
         if self._streaming:
-            return _told(stream, rc_about)
-        return "".join(_told(stream, rc_about)).rstrip()
+            return _pieces(self._model.stream_chat(messages), rc_about)
+        return _text(self._model.chat(messages), rc_about)
 
     async def aget_response(
         self,
@@ -91,19 +88,15 @@ class RagCacheSynthesizer(BaseSynthesizer):
         rc_about: dict[str, Any] | None = None,
         **response_kwargs: Any,
     ) -> RESPONSE_TEXT_TYPE:
-        """Answer in another thread."""
-        stream = await asyncio.to_thread(self._stream, query_str, text_chunks, rc_nodes)
+        """Answer in another thread; questions that come together are answered at once."""
+        messages = self._messages(query_str, text_chunks, rc_nodes)
         if self._streaming:
-            return elsewhere(_told(stream, rc_about))
-        return await asyncio.to_thread(lambda: "".join(_told(stream, rc_about)).rstrip())
+            return _later_pieces(await self._model.astream_chat(messages), rc_about)
+        return _text(await self._model.achat(messages), rc_about)
 
-    def _stream(self, query: str, texts: Sequence[str], nodes: Sequence[NodeWithScore]) -> Stream:
-        engine = self._model.rag.engine
-        named: list[tuple[str, str | None]] = [(text, None) for text in texts]
-        if nodes:
-            named = [(node.node.get_content(MetadataMode.NONE), node.node.node_id) for node in nodes]
-        chunks: list[Chunk] = [engine.chunk(text, name) for text, name in named if text.strip()]
-        return engine.stream(query, chunks, **self._model.row())
+    def _messages(self, query: str, texts: Sequence[str], nodes: Sequence[NodeWithScore]) -> list[ChatMessage]:
+        passages = passages_of(nodes) if nodes else [(text, None) for text in texts]
+        return [QuestionOverNodes(query, passages)]
 
     def _get_prompts(self) -> PromptDictType:
         return {}
@@ -112,11 +105,30 @@ class RagCacheSynthesizer(BaseSynthesizer):
         """The words around chunks are the index's."""
 
 
-def _told(stream: Stream, into: dict[str, Any] | None) -> Generator[str, None, None]:
+def _text(response: ChatResponse, into: dict[str, Any] | None) -> str:
+    """The answer; what happened is entered."""
+    _note(response, into)
+    return (response.message.content or "").rstrip()
+
+
+def _pieces(responses: ChatResponseGen, into: dict[str, Any] | None) -> Generator[str, None, None]:
     """The answer's pieces; at the end what happened is entered."""
-    yield from strip_leading_space(stream)
+    for response in responses:
+        _note(response, into)
+        yield response.delta or ""
+
+
+async def _later_pieces(responses: ChatResponseAsyncGen, into: dict[str, Any] | None) -> AsyncGenerator[str, None]:
+    """The same, each piece from another thread."""
+    async for response in responses:
+        _note(response, into)
+        yield response.delta or ""
+
+
+def _note(response: ChatResponse, into: dict[str, Any] | None) -> None:
+    """Enter what happened, as far as a response says."""
     if into is not None:
-        into.update(stream.answer.report.as_dict())
+        into.update(response.additional_kwargs.get("ragcache", {}))
 
 
 def _with(response: RESPONSE_TYPE, told: dict[str, Any]) -> RESPONSE_TYPE:
