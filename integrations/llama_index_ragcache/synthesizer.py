@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from typing import Any
 
-from llama_index.core.base.llms.types import ChatMessage, ChatResponse, ChatResponseAsyncGen, ChatResponseGen
+from llama_index.core.base.llms.types import (
+    ChatMessage,
+    ChatResponse,
+    ChatResponseAsyncGen,
+    ChatResponseGen,
+    MessageRole,
+)
 from llama_index.core.base.response.schema import RESPONSE_TYPE
 from llama_index.core.prompts.mixin import PromptDictType
 from llama_index.core.response_synthesizers import BaseSynthesizer
@@ -21,8 +27,9 @@ from ragcache.errors import InvalidArgument
 class RagCacheSynthesizer(BaseSynthesizer):
     """Answers over retrieved nodes in the built-in template: the answer that `ragcache ask` gives.
 
-    A question is a chat of the model's, so whatever follows the model's chats follows it too.
-    The response's metadata has a `ragcache` entry that says what happened; a streamed one gets it with its last piece.
+    A question is a chat of the model's, so whatever follows the model's chats follows it too; the model's
+    `system_prompt` stands in front, where it has one. The response's metadata has a `ragcache` entry that says what
+    happened; a streamed one gets it with its last piece.
 
     Parameters
     ----------
@@ -31,12 +38,18 @@ class RagCacheSynthesizer(BaseSynthesizer):
     streaming : bool
         Whether responses are streams.
     **kwargs
-        As in LlamaIndex.
+        As in LlamaIndex, but for `output_cls`.
+
+    Raises
+    ------
+    InvalidArgument
+        If the model is another one; or for a template or an `output_cls`, whenever one is given.
     """
 
     def __init__(self, llm: RagCacheLLM, *, streaming: bool = False, **kwargs: Any) -> None:
         if not isinstance(llm, RagCacheLLM):
             raise InvalidArgument(f"a RagCacheSynthesizer asks a RagCacheLLM, not {type(llm).__name__}")
+        _check_given(kwargs)
         super().__init__(llm=llm, streaming=streaming, **kwargs)
         self._model = llm
 
@@ -75,6 +88,7 @@ class RagCacheSynthesizer(BaseSynthesizer):
         **response_kwargs: Any,
     ) -> RESPONSE_TEXT_TYPE:
         """Answer over nodes, or over texts where no nodes come along."""
+        _check_given(response_kwargs)
         messages = self._messages(query_str, text_chunks, rc_nodes)
         if self._streaming:
             return _pieces(self._model.stream_chat(messages), rc_about)
@@ -89,6 +103,7 @@ class RagCacheSynthesizer(BaseSynthesizer):
         **response_kwargs: Any,
     ) -> RESPONSE_TEXT_TYPE:
         """Answer in another thread; questions that come together are answered at once."""
+        _check_given(response_kwargs)
         messages = self._messages(query_str, text_chunks, rc_nodes)
         if self._streaming:
             return _later_pieces(await self._model.astream_chat(messages), rc_about)
@@ -96,13 +111,32 @@ class RagCacheSynthesizer(BaseSynthesizer):
 
     def _messages(self, query: str, texts: Sequence[str], nodes: Sequence[NodeWithScore]) -> list[ChatMessage]:
         passages = passages_of(nodes) if nodes else [(text, None) for text in texts]
-        return [QuestionOverNodes(query, passages)]
+        system = self._model.system_prompt
+        first = [ChatMessage(system, role=MessageRole.SYSTEM)] if system else []
+        return [*first, QuestionOverNodes(query, passages)]
 
     def _get_prompts(self) -> PromptDictType:
         return {}
 
     def _update_prompts(self, prompts: PromptDictType) -> None:
-        """The words around chunks are the index's."""
+        """Refuse them: the words around chunks are the index's."""
+        for name, prompt in prompts.items():
+            raise _unused(name, prompt)
+
+
+def _check_given(options: Mapping[str, Any]) -> None:
+    """Refuse what LlamaIndex's own synthesizers make use of, and this one does not."""
+    for name, value in options.items():
+        if value is not None and (name == "output_cls" or name.endswith("_template")):
+            raise _unused(name, value)
+
+
+def _unused(name: str, value: object) -> InvalidArgument:
+    what = getattr(value, "__name__", type(value).__name__)
+    return InvalidArgument(
+        f"a RagCacheSynthesizer asks in the index's own words and answers in text, so it has no use for {name}={what}; "
+        f"use LlamaIndex's synthesizer, index.as_query_engine(llm, {name}=...): nodes are found in any prompt"
+    )
 
 
 def _text(response: ChatResponse, into: dict[str, Any] | None) -> str:

@@ -7,13 +7,17 @@ from typing import Any
 import pytest
 
 pytest.importorskip("llama_index.core")
+from llama_index.core import PromptTemplate
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler, TokenCountingHandler
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.instrumentation.events.base import BaseEvent
 from llama_index.core.instrumentation.events.llm import LLMChatEndEvent, LLMChatInProgressEvent, LLMChatStartEvent
+from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import NodeWithScore, TextNode
-from llama_index_ragcache import RagCacheLLM, RagCacheSynthesizer
+from llama_index_ragcache import RagCacheLLM, RagCacheRetriever, RagCacheSynthesizer
+from pydantic import BaseModel
 
 from ragcache import RagCache, Reader
 from ragcache.engine.stream import Stream
@@ -113,3 +117,45 @@ async def test_questions_that_come_together_are_answered_at_once(
     assert str(one) == str(other)
     assert together == [2]
     assert over.get_response(QUESTION, NOTES) == str(one)  # texts that come without nodes
+
+
+@EVERY_WAY
+async def test_the_model_s_system_prompt_stands_in_front_as_in_a_chat_of_its_own(
+    rag: RagCache, streams: list[Stream], is_async: bool, streaming: bool
+) -> None:
+    llm = RagCacheLLM(rag, max_tokens=4, system_prompt="Answer in one word.")
+    _, report = await answered(RagCacheSynthesizer(llm, streaming=streaming), is_async=is_async, streaming=streaming)
+    assert [chunk["cache"] for chunk in report["chunks"]] == ["hit", "hit"]
+    said = "Notes:\n\n" + "".join(f"{note}\n\n" for note in NOTES) + f"Question: {QUESTION}"
+    llm.chat([ChatMessage("Answer in one word.", role=MessageRole.SYSTEM), ChatMessage(said)])
+    over_nodes, chat = streams[-2:]
+    assert over_nodes.prompt.token_ids == chat.prompt.token_ids
+    assert rag.index.template.system not in "".join(part.text for part in over_nodes.prompt.segments)
+
+
+def test_what_the_synthesizer_has_no_use_for_is_refused_by_name(rag: RagCache) -> None:
+    class Summary(BaseModel):
+        words: str
+
+    llm, template = RagCacheLLM(rag), PromptTemplate("{context_str}\n\n{query_str}")
+    over = RagCacheSynthesizer(llm, output_cls=None)
+    engine = RetrieverQueryEngine(RagCacheRetriever(rag), over)
+    with pytest.raises(InvalidArgument, match=r"text_qa_template=PromptTemplate; use LlamaIndex's synthesizer"):
+        RagCacheSynthesizer(llm, text_qa_template=template)
+    with pytest.raises(InvalidArgument, match=r"output_cls=Summary"):
+        RagCacheSynthesizer(llm, output_cls=Summary)
+    for given in (over.update_prompts, lambda prompts: over.synthesize(QUESTION, nodes(), **prompts)):
+        with pytest.raises(InvalidArgument, match=r"refine_template=PromptTemplate"):
+            given({"refine_template": template})
+    with pytest.raises(InvalidArgument, match=r"text_qa_template=PromptTemplate"):
+        engine.update_prompts({"response_synthesizer:text_qa_template": template})
+    assert engine.get_prompts() == {}
+
+
+def test_what_is_named_instead_takes_it(rag: RagCache, streams: list[Stream]) -> None:
+    template = PromptTemplate("{context_str}\n\nAsked: {query_str}")
+    llm = RagCacheLLM(rag, max_tokens=4)
+    engine = RetrieverQueryEngine.from_args(RagCacheRetriever(rag), llm, text_qa_template=template)
+    engine.query(QUESTION)
+    assert "Asked: " in "".join(part.text for part in streams[-1].prompt.segments)
+    assert "miss" not in [chunk.cache for chunk in streams[-1].report.chunks]
