@@ -16,9 +16,11 @@ from ragcache.errors import (
     MissingEncoding,
     NoDocuments,
     UnreadableDocument,
+    UnusableIndex,
 )
 from ragcache.index.collection import Entry
 from ragcache.model.decode import Sampling
+from ragcache.store import Catalog
 
 SHORT = Sampling(max_new_tokens=4)
 PAGES = {
@@ -234,3 +236,33 @@ def test_by_default_chunks_are_read_behind_their_own_documents(
         assert (answer.report.method, rag.method) == ("auto", "auto")
         assert list(rag.stats()["encodings"]) == ["in-document(window=2048)"]
         assert {chunk.cache for chunk in answer.report.chunks} <= {"hit", "exact"}
+
+
+def test_a_closed_index_says_so_and_how_it_is_opened_again(rag: RagCache, documents: Path) -> None:
+    path, question = rag.index.path, "What colour is the bridge?"
+    before, kept = rag.ask(question, sampling=SHORT).text, rag.collection("kept")
+    rag.close()
+    rag.close()
+    uses = [
+        lambda: rag.ask(question),
+        lambda: rag.engine.complete(question),
+        lambda: rag.ingest(documents),
+        rag.documents,
+        kept.names,
+        lambda: kept.add([Entry("a", "The mill grinds rye.", "mill")]),
+        lambda: rag.index.catalog.set_setting("a", 1),
+        rag.index.catalog.truncate_log,
+    ]
+    for use in uses:
+        with pytest.raises(UnusableIndex, match=rf"{path} was closed; open it again with RagCache.open\('{path}'\)"):
+            use()
+    with RagCache.open(path) as again:
+        assert again.ask(question, sampling=SHORT).text == before
+
+
+def test_a_closed_reader_of_an_index_does_not_open_it_again(rag: RagCache) -> None:
+    reading = Catalog(rag.index.catalog.path, read_only=True)
+    reading.close()
+    rag.index.catalog.set_setting("changed", 1)  # which a reader follows
+    with pytest.raises(UnusableIndex, match="was closed"):
+        reading.setting("changed")

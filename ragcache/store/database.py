@@ -64,7 +64,7 @@ class Database:
     KeyMismatch
         Its folder is encrypted by another key than the environment names, or it is not.
     UnusableIndex
-        The file cannot be opened, or another process kept it locked for too long.
+        The file cannot be opened, or another process kept it locked for too long; or, of any verb, it was closed.
     """
 
     def __init__(
@@ -74,6 +74,7 @@ class Database:
         self._disk = disk or Disk()
         self._sync = "FULL" if durable else "OFF"
         self._lock = RLock()
+        self._closed = False
         self.writable = not read_only and is_writable(self.path)
         #: What seals the files of the folder; None where it is not encrypted.
         self.encryption = bind_encryption(self.path.parent, new=self.writable and not self.path.exists())
@@ -87,8 +88,9 @@ class Database:
             raise
 
     def close(self) -> None:
-        """Close the file; the catalogue cannot be used afterwards."""
+        """Close the file; whoever uses the catalogue afterwards is told so."""
         with self._lock:
+            self._closed = True
             self._connection.close()
 
     def truncate_log(self) -> None:
@@ -180,6 +182,9 @@ class Database:
 
     @contextmanager
     def _guard(self) -> Iterator[None]:
+        if self._closed:
+            folder = self.path.parent
+            raise UnusableIndex(f"the index {folder} was closed; open it again with RagCache.open({str(folder)!r}).")
         try:
             yield
         except self._sqlite.ProgrammingError:  # our mistake, not the file's
