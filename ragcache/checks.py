@@ -77,3 +77,15 @@ def check_stops(stop: Sequence[str]) -> None:
     """
     if isinstance(stop, str) or not all(isinstance(one, str) and one for one in stop):
         raise InvalidArgument(f"stop is {stop!r}; give a tuple of strings, none of them empty")
+
+
+def check_kind(name: str, value: object, kind: type, hint: str) -> None:
+    """Refuse what is of another kind.
+
+    Raises
+    ------
+    InvalidArgument
+        Names the value, and says what to give instead.
+    """
+    if not isinstance(value, kind):
+        raise InvalidArgument(f"{name} is {value!r:.80}; give {hint}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,13 @@ from pydantic import BaseModel, Field
 from langchain_ragcache.batching import joined
 from langchain_ragcache.listing import name_of
 from ragcache import Message, RagCache, Sampling
+from ragcache.checks import check_kind
 from ragcache.engine.stream import Stream
 from ragcache.errors import InvalidArgument
 from ragcache.model.options import check_options
+
+#: What `documents=` takes: documents, texts, and what `similarity_search_with_score` gives, best first.
+Documents = Sequence[Document | str | tuple[Document, float]] | Document
 
 _OPENING = threading.Lock()
 #: What LangChain gives every model, for the sake of those behind a network: not every model makes use of it.
@@ -53,8 +58,10 @@ class Asking(BaseModel):
     def __init__(self, rag: RagCache | str | Path | None = None, **fields: Any) -> None:
         if isinstance(rag, RagCache):
             fields = {"index": str(rag.index.path), "model": rag.reader.name, **fields, "rag": rag}
-        elif rag is not None:
+        elif isinstance(rag, str | PathLike):
             fields = {"index": str(rag), **fields}
+        elif rag is not None:
+            raise InvalidArgument(f"rag is {rag!r:.80}; give what RagCache.open(...) gives, or the index's folder")
         check_options(type(self).__name__, fields.keys() - _STANDARD, type(self).model_fields)
         super().__init__(**fields)
 
@@ -78,7 +85,7 @@ class Asking(BaseModel):
     def asked(
         self,
         prompt: str | Sequence[Message],
-        documents: Sequence[Document | str] | Document | None,
+        documents: Documents | None,
         stop: Sequence[str] | None,
         options: dict[str, Any],
     ) -> Stream:
@@ -116,5 +123,10 @@ class Asking(BaseModel):
 _CALLED = set(Asking.model_fields) - {"index", "rag"} | {"max_new_tokens", "documents"}
 
 
-def _named(document: Document | str) -> tuple[str, str | None]:
-    return (document, None) if isinstance(document, str) else (document.page_content, name_of(document))
+def _named(document: Document | str | tuple[Document, float]) -> tuple[str, str | None]:
+    """A document's text and name; a score beside it says nothing to the model."""
+    if isinstance(document, str):
+        return document, None
+    one = document[0] if isinstance(document, tuple) and document else document
+    check_kind("one of documents=", one, Document, "documents, texts, or pairs of a document and its score")
+    return one.page_content, name_of(one)

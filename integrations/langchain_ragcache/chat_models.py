@@ -9,7 +9,6 @@ from typing import Any, Never, cast
 from uuid import UUID
 
 from langchain_core.callbacks import CallbackManagerForLLMRun, Callbacks
-from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel, LangSmithParams, LanguageModelInput
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
@@ -17,7 +16,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import RunnableConfig, run_in_executor
 from langchain_core.runnables.config import get_config_list
 
-from langchain_ragcache.asking import Asking
+from langchain_ragcache.asking import Asking, Documents
 from langchain_ragcache.batching import at_once
 from langchain_ragcache.messages import turns
 from ragcache import RagCache
@@ -76,7 +75,7 @@ class ChatRagCache(Asking, BaseChatModel):
         messages: list[BaseMessage],
         stop: list[str] | None = None,
         run_manager: CallbackManagerForLLMRun | None = None,
-        documents: Sequence[Document | str] | Document | None = None,
+        documents: Documents | None = None,
         **kwargs: Any,
     ) -> ChatResult:
         stream = self.asked(self._turns(messages), documents, stop, kwargs)
@@ -88,7 +87,7 @@ class ChatRagCache(Asking, BaseChatModel):
         messages: list[BaseMessage],
         stop: list[str] | None = None,
         run_manager: CallbackManagerForLLMRun | None = None,
-        documents: Sequence[Document | str] | Document | None = None,
+        documents: Documents | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
         stream = self.asked(self._turns(messages), documents, stop, kwargs)

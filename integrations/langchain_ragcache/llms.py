@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
-from langchain_core.documents import Document
 from langchain_core.language_models import BaseLLM
 from langchain_core.outputs import Generation, GenerationChunk, LLMResult
 
-from langchain_ragcache.asking import Asking
+from langchain_ragcache.asking import Asking, Documents
 from langchain_ragcache.batching import at_once
 from ragcache import RagCache
 from ragcache.engine.stream import strip_leading_space
@@ -39,7 +38,7 @@ class RagCacheLLM(Asking, BaseLLM):
         prompts: list[str],
         stop: list[str] | None = None,
         run_manager: CallbackManagerForLLMRun | None = None,
-        documents: Sequence[Document | str] | Document | None = None,
+        documents: Documents | None = None,
         **kwargs: Any,
     ) -> LLMResult:
         def made(prompt: str) -> Generation:
@@ -54,7 +53,7 @@ class RagCacheLLM(Asking, BaseLLM):
         prompt: str,
         stop: list[str] | None = None,
         run_manager: CallbackManagerForLLMRun | None = None,
-        documents: Sequence[Document | str] | Document | None = None,
+        documents: Documents | None = None,
         **kwargs: Any,
     ) -> Iterator[GenerationChunk]:
         stream = self.asked(prompt, documents, stop, kwargs)

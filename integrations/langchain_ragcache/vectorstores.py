@@ -14,6 +14,8 @@ from langchain_core.vectorstores import VectorStore
 
 from langchain_ragcache.following import Following
 from langchain_ragcache.listing import entry_of, ids_for, listed
+from ragcache import RagCache
+from ragcache.checks import check_kind
 from ragcache.errors import InvalidArgument
 from ragcache.index.chroma_import import chroma_folder, claim_collection
 from ragcache.index.chunks import is_text_id, text_id
@@ -23,7 +25,7 @@ from ragcache.retrieve.needs import needs
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-    from ragcache import Method, RagCache
+    from ragcache import Method
     from ragcache.report import IngestReport
 
 #: Most chunks that are kept because a search came upon them.
@@ -81,7 +83,8 @@ class RagCacheVectorStore(VectorStore):
     Raises
     ------
     InvalidArgument
-        If the store has no name, and none is given; or it is Chroma's, and the index has another folder's of that name.
+        If the store has no name, and none is given; or it is Chroma's, and the index has another folder's of that name;
+        or something else stands in the store's or the index's place.
     """
 
     def __init__(
@@ -93,16 +96,18 @@ class RagCacheVectorStore(VectorStore):
         methods: Sequence[str | Method] | None = None,
         fill: int = FILL,
     ) -> None:
+        check_kind("store", store, VectorStore, "the vector store to wrap, Chroma(...) for instance")
+        index = _checked(rag)
         name = collection or getattr(store, "_collection_name", None)
         if not name:
             raise InvalidArgument(
                 f"{type(store).__name__} has no name that its chunks could be kept under; give one with collection="
             )
         if folder := chroma_folder(getattr(store, "_client", None)):
-            claim_collection(rag.index, name, folder)
+            claim_collection(index.index, name, folder)
         self.store = store
         self.fill = fill
-        self.kv: Collection = rag.collection(name, methods=methods)
+        self.kv: Collection = index.collection(name, methods=methods)
 
     @classmethod
     def from_texts(
@@ -131,11 +136,10 @@ class RagCacheVectorStore(VectorStore):
         collection, methods
             As in the class.
         """
-        if rag is None:
-            raise InvalidArgument("a RagCacheVectorStore keeps KV in an index; name it with rag=RagCache.open(...)")
+        index = _checked(rag)
         names = [name or str(uuid.uuid4()) for name in ids or [""] * len(texts)]
         made = (store or _chroma()).from_texts(texts, embedding, metadatas, ids=names, **kwargs)
-        self = cls(made, rag, collection=collection, methods=methods)
+        self = cls(made, index, collection=collection, methods=methods)
         self.kv.add(_entries(names, texts, metadatas))
         return self
 
@@ -356,6 +360,13 @@ class RagCacheVectorStore(VectorStore):
         if method is None:
             raise NotImplementedError(f"{type(self.store).__name__}, which is wrapped here, has no {name}")
         return method
+
+
+def _checked(rag: object) -> RagCache:
+    """An index, or a refusal of what is none."""
+    if not isinstance(rag, RagCache):
+        raise InvalidArgument(f"rag is {rag!r:.80}; give the index that keeps the KV, rag=RagCache.open(...)")
+    return rag
 
 
 def _entries(names: Sequence[str], texts: Sequence[str], metadatas: Sequence[dict[str, Any]] | None) -> list[Entry]:

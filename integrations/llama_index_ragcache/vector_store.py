@@ -18,13 +18,15 @@ from llama_index.core.vector_stores.types import (
 )
 
 from llama_index_ragcache.listing import ids_in, listed
+from ragcache import RagCache
+from ragcache.checks import check_kind
 from ragcache.errors import InvalidArgument
 from ragcache.index.chroma_import import chroma_folder, claim_collection
 from ragcache.index.chunks import text_id
 from ragcache.index.collection import Collection, Entry, Synced, batches, uniform_name, valid_unicode
 
 if TYPE_CHECKING:
-    from ragcache import Method, RagCache
+    from ragcache import Method
     from ragcache.report import IngestReport
 
 #: Most nodes that are kept because a query came upon them.
@@ -56,7 +58,8 @@ class RagCacheVectorStore(BasePydanticVectorStore):
     Raises
     ------
     InvalidArgument
-        If the store has no name, and none is given; or it is Chroma's, and the index has another folder's of that name.
+        If the store has no name, and none is given; or it is Chroma's, and the index has another folder's of that name;
+        or something else stands in the store's or the index's place.
     """
 
     stores_text: bool
@@ -74,6 +77,9 @@ class RagCacheVectorStore(BasePydanticVectorStore):
         methods: Sequence[str | Method] | None = None,
         fill: int = FILL,
     ) -> None:
+        kind = BasePydanticVectorStore
+        check_kind("store", store, kind, "the vector store to wrap, ChromaVectorStore(...) for instance")
+        check_kind("rag", rag, RagCache, "the index that keeps the KV, RagCache.open(...)")
         super().__init__(stores_text=store.stores_text, is_embedding_query=store.is_embedding_query)
         self._store = store
         self._fill = fill

@@ -289,6 +289,25 @@ def test_the_retriever_gives_chunks_that_are_hits(rag: RagCache, store: RagCache
     assert "miss" not in states(ChatRagCache(rag).invoke(asked()[0], documents=found))
 
 
+def test_documents_may_come_with_their_scores(store: RagCacheVectorStore, model: ChatRagCache, rag: RagCache) -> None:
+    found = store.similarity_search(asked()[0], k=3)
+    pairs = store.similarity_search_with_score(asked()[0], k=3)
+    plain, scored = model.invoke(asked()[0], documents=found), model.invoke(asked()[0], documents=pairs)
+    assert (scored.text, states(scored)) == (plain.text, states(plain))
+    assert RagCacheLLM(rag, max_tokens=24).invoke(asked()[0], documents=pairs) == plain.text
+    with pytest.raises(InvalidArgument, match=r"one of documents= is 0\.5; give documents, texts, or pairs"):
+        model.invoke(asked()[0], documents=[0.5])
+
+
+@pytest.mark.parametrize("kind", [ChatRagCache, RagCacheLLM])
+def test_what_is_no_index_is_refused_where_it_is_handed_over(kind: Any, rag: RagCache, tmp_path: Path) -> None:
+    for other in (rag.index, ["./index"], 7):
+        with pytest.raises(InvalidArgument, match=r"rag is .*; give what RagCache\.open"):
+            kind(other)
+    assert kind(tmp_path).index == str(tmp_path)
+    assert kind().index == "./index"
+
+
 def test_the_retriever_says_page_and_heading_where_a_file_has_them() -> None:
     chunks = [
         Chunk("a", "a.pdf", "one", Segment((1,), "one"), 0.5, (Mark(0, 2, "Costs"),)),
@@ -362,8 +381,14 @@ def test_stores_are_made_of_texts(small: RagCache) -> None:
     with pytest.raises(InvalidArgument, match="InMemoryVectorStore has no name"):
         RagCacheVectorStore(memory.store, small)
     assert len(small.index.catalog.texts()) == 2
-    with pytest.raises(InvalidArgument, match="rag="):
-        RagCacheVectorStore.from_texts(["a"], MiniLM())
+    for other in (None, "./index", small.index):
+        with pytest.raises(InvalidArgument, match=r"rag is .*; give the index that keeps the KV, rag=RagCache\.open"):
+            RagCacheVectorStore.from_texts(["a"], MiniLM(), rag=other, collection_name="refused")
+        with pytest.raises(InvalidArgument, match="rag is"):
+            RagCacheVectorStore(memory.store, other, collection="refused")
+    for other in (small, InMemoryVectorStore, MiniLM()):
+        with pytest.raises(InvalidArgument, match=r"store is .*; give the vector store to wrap"):
+            RagCacheVectorStore(other, small, collection="refused")
     with pytest.raises(NotImplementedError, match=r"InMemoryVectorStore.* has no update_documents"):
         memory.update_document("x", documents()[0])
 

@@ -278,6 +278,16 @@ def test_the_retriever_says_page_and_heading_where_a_file_has_them() -> None:
     assert second.node.metadata == {"source": "b.txt"}
 
 
+def test_what_is_no_store_or_no_index_is_refused_where_it_is_handed_over(rag: RagCache) -> None:
+    plain = SimpleVectorStore()
+    for other in (None, "./index", rag.index):
+        with pytest.raises(InvalidArgument, match=r"rag is .*; give the index that keeps the KV, RagCache\.open"):
+            RagCacheVectorStore(plain, other, collection="refused")
+    for other in (rag, SimpleVectorStore, MiniLM()):
+        with pytest.raises(InvalidArgument, match=r"store is .*; give the vector store to wrap"):
+            RagCacheVectorStore(other, rag, collection="refused")
+
+
 # -- the life of KV
 
 
