@@ -13,6 +13,7 @@ _ROLES = {"developer": "system", "system": "system", "user": "user", "assistant"
 _INTEGERS = 2**63
 _DEEPEST = 32  # levels of a JSON value
 _MOST_MESSAGES = 4096
+_MOST_CHUNKS = 50
 
 
 def _refuse(
@@ -91,6 +92,15 @@ def _none_if_false(value: Any) -> Any:
     return None if value is False else value
 
 
+def _as_count(value: Any) -> int:
+    """A number of chunks: a whole number as it is, and nothing that could be taken for one."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _MOST_CHUNKS:
+        named = "a list" if isinstance(value, list) else "an object" if isinstance(value, dict) else ""
+        said = "it is {value}; give a whole number from 1 to {most}"
+        raise PydanticCustomError("no_count", said, {"value": named or json.dumps(value)[:40], "most": _MOST_CHUNKS})
+    return value
+
+
 Word = Annotated[str, AfterValidator(_encodable)]
 #: What somebody says, whole or in parts.
 Text = Annotated[str, BeforeValidator(_as_text), AfterValidator(_encodable)]
@@ -100,7 +110,7 @@ Values = Annotated[dict[str, Any], AfterValidator(_plain_json)]
 ToolName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 Temperature = Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)]
 Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1, le=50)]
+Count = Annotated[int, Field(ge=1, le=_MOST_CHUNKS), BeforeValidator(_as_count)]
 
 
 class Body(BaseModel):

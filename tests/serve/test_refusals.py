@@ -82,6 +82,34 @@ def test_a_parameter_is_refused_by_its_name(client: TestClient, change: dict, pa
 
 
 @pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        *((True, "true"), (False, "false"), ("4", '"4"'), (4.0, "4.0"), (0, "0"), (51, "51")),
+        *(([4], "a list"), ({}, "an object"), ("4" * 99, '"' + "4" * 39)),
+    ],
+)
+def test_a_number_of_chunks_is_a_whole_number_and_nothing_else(client: TestClient, value: object, shown: str) -> None:
+    found = error(client, {**ASKED, "ragcache": {"retrieve": value}})
+    assert (found["param"], found["code"]) == ("ragcache.retrieve", "invalid_value")
+    assert found["message"] == f"'ragcache.retrieve': it is {shown}; give a whole number from 1 to 50"
+    tool = {"type": "file_search", "vector_store_ids": ["vs-1"], "max_num_results": value}
+    for path, body in (
+        ("/v1/vector_stores/vs-1/search", {"query": "Who leads it?", "max_num_results": value}),
+        ("/v1/responses", {"model": MODEL, "input": "Who leads it?", "tools": [tool]}),
+    ):
+        answer = client.post(path, json=body)
+        assert answer.status_code == 400
+        assert answer.json()["error"]["param"].endswith("max_num_results")
+        assert f"it is {shown}; give a whole number" in answer.json()["error"]["message"]
+
+
+def test_a_number_of_chunks_may_be_left_open(client: TestClient) -> None:
+    assert client.post(CHAT, json={**ASKED, "ragcache": {"retrieve": None}}).status_code == 200
+    few = client.post(CHAT, json={**ASKED, "ragcache": {"retrieve": 2}, "max_tokens": 1})
+    assert len(few.json()["ragcache"]["chunks"]) == 2
+
+
+@pytest.mark.parametrize(
     "change",
     [
         *({"n": 1}, {"tools": []}, {"frequency_penalty": 0.0}, {"response_format": {"type": "text"}}, {"user": "u"}),
