@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-from llama_index.core.schema import BaseNode
+from llama_index.core.schema import BaseNode, MetadataMode, TextNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
+
+from ragcache.index.chunks import text_id
+from ragcache.index.collection import Entry, valid_unicode
 
 _PAGE = 500
 
@@ -25,6 +29,15 @@ def listed(store: BasePydanticVectorStore) -> tuple[list[BaseNode], bool]:
         return list(store.get_nodes(None, None)), hasattr(store, "_collection")  # Chroma; others may stop at a limit
     except (NotImplementedError, ValueError) as error:
         raise NotImplementedError(f"{type(store).__name__} has no way to list its nodes ({error})") from error
+
+
+def entry_of(node: BaseNode) -> Entry:
+    """A node's own text, as a piece of its document; what is of none is called by its own id in front of people."""
+    start = node.start_char_idx if isinstance(node, TextNode) else None
+    about = {**node.metadata, "ref_doc_id": node.ref_doc_id or node.node_id, "start_char_idx": start}
+    entry = Entry.of(node.node_id, node.get_content(MetadataMode.NONE), about)
+    # `delete` goes by `ref_doc_id`, whatever the metadata says.
+    return replace(entry, document=valid_unicode(node.ref_doc_id or text_id(entry.words)))
 
 
 def ids_in(store: BasePydanticVectorStore, names: Sequence[str]) -> list[str] | None:

@@ -3,14 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.bridge.pydantic import PrivateAttr
-from llama_index.core.schema import MetadataMode, NodeWithScore
+from llama_index.core.schema import BaseNode
 
+from llama_index_ragcache.listing import entry_of
 from ragcache.engine.engine import Engine
 from ragcache.index.chunks import Chunk
 from ragcache.prompt import BEFORE_CHUNKS, BEFORE_QUESTION, CHUNK_END
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A text that is asked over.
+
+    Attributes
+    ----------
+    text : str
+        What it says.
+    node : str or None
+        The id of its node, where it has one.
+    document : str
+        What reports call its document, where the index does not know it.
+    """
+
+    text: str
+    node: str | None = None
+    document: str = ""
+
+    @classmethod
+    def of(cls, node: BaseNode) -> Self:
+        """A node's own text."""
+        entry = entry_of(node)
+        return cls(entry.text, entry.name, entry.title)
 
 
 class QuestionOverNodes(ChatMessage):
@@ -22,16 +50,16 @@ class QuestionOverNodes(ChatMessage):
     ----------
     question : str
         The user's words.
-    passages : sequence of (str, str or None)
-        The texts that it is asked over, each with its node's id where it has one; blank ones are left out.
+    passages : sequence of Passage
+        What it is asked over; blank ones are left out.
     """
 
     _question: str = PrivateAttr()
-    _passages: list[tuple[str, str | None]] = PrivateAttr()
+    _passages: list[Passage] = PrivateAttr()
 
-    def __init__(self, question: str, passages: Sequence[tuple[str, str | None]]) -> None:
-        said = [(text.strip(), name) for text, name in passages if text.strip()]
-        notes = "".join(text + CHUNK_END for text, _ in said)
+    def __init__(self, question: str, passages: Sequence[Passage]) -> None:
+        said = [one for one in passages if one.text.strip()]
+        notes = "".join(one.text.strip() + CHUNK_END for one in said)
         super().__init__(f"{BEFORE_CHUNKS}{notes}{BEFORE_QUESTION}{question.strip()}", role=MessageRole.USER)
         self._question, self._passages = question, said
 
@@ -42,9 +70,4 @@ class QuestionOverNodes(ChatMessage):
 
     def chunks(self, engine: Engine) -> list[Chunk]:
         """What it is asked over, as an engine's chunks."""
-        return [engine.chunk(text, name) for text, name in self._passages]
-
-
-def passages_of(nodes: Sequence[NodeWithScore]) -> list[tuple[str, str | None]]:
-    """Nodes' own texts and ids."""
-    return [(one.node.get_content(MetadataMode.NONE), one.node.node_id) for one in nodes]
+        return [engine.chunk(one.text, one.node, called=one.document) for one in self._passages]

@@ -20,7 +20,7 @@ from llama_index.core.schema import NodeWithScore
 from llama_index.core.types import RESPONSE_TEXT_TYPE
 
 from llama_index_ragcache.llm import RagCacheLLM
-from llama_index_ragcache.questions import QuestionOverNodes, passages_of
+from llama_index_ragcache.questions import Passage, QuestionOverNodes
 from ragcache.errors import InvalidArgument
 
 
@@ -110,7 +110,7 @@ class RagCacheSynthesizer(BaseSynthesizer):
         return _text(await self._model.achat(messages), rc_about)
 
     def _messages(self, query: str, texts: Sequence[str], nodes: Sequence[NodeWithScore]) -> list[ChatMessage]:
-        passages = passages_of(nodes) if nodes else [(text, None) for text in texts]
+        passages = [Passage.of(one.node) for one in nodes] if nodes else [Passage(text) for text in texts]
         system = self._model.system_prompt
         first = [ChatMessage(system, role=MessageRole.SYSTEM)] if system else []
         return [*first, QuestionOverNodes(query, passages)]

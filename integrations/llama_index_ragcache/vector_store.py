@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from llama_index.core.bridge.pydantic import PrivateAttr
-from llama_index.core.schema import BaseNode, MetadataMode, TextNode
+from llama_index.core.schema import BaseNode
 from llama_index.core.vector_stores.types import (
     BasePydanticVectorStore,
     MetadataFilters,
@@ -17,12 +16,11 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryResult,
 )
 
-from llama_index_ragcache.listing import ids_in, listed
+from llama_index_ragcache.listing import entry_of, ids_in, listed
 from ragcache import RagCache
 from ragcache.checks import check_kind
 from ragcache.errors import InvalidArgument
 from ragcache.index.chroma_import import chroma_folder, claim_collection
-from ragcache.index.chunks import text_id
 from ragcache.index.collection import Collection, Entry, Synced, batches, uniform_name, valid_unicode
 
 if TYPE_CHECKING:
@@ -379,11 +377,4 @@ def _among(nodes: Sequence[BaseNode], names: Sequence[str]) -> list[BaseNode]:
 
 
 def _entries(nodes: Sequence[BaseNode]) -> list[Entry]:
-    return [_entry(node) for node in nodes]
-
-
-def _entry(node: BaseNode) -> Entry:
-    start = node.start_char_idx if isinstance(node, TextNode) else None
-    entry = Entry.of(node.node_id, node.get_content(MetadataMode.NONE), {**node.metadata, "start_char_idx": start})
-    # `delete` goes by `ref_doc_id`, whatever the metadata says.
-    return replace(entry, document=valid_unicode(node.ref_doc_id or text_id(entry.words)))
+    return [entry_of(node) for node in nodes]

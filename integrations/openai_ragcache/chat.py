@@ -96,9 +96,11 @@ def _chunks(engine: Engine, documents: Sequence[Document]) -> list[Chunk]:
     for document in documents:
         if not document.text.strip():
             continue
-        chunk = engine.chunk(document.text, document.id)
-        titled = f"{document.title.strip()}\n{document.text.strip()}"
-        found.append(chunk if chunk.source or not document.title.strip() else engine.chunk(titled))
+        title = document.title.strip()
+        called = title or document.id or ""
+        chunk = engine.chunk(document.text, document.id, called=called)
+        titled = f"{title}\n{document.text.strip()}"
+        found.append(chunk if chunk.source or not title else engine.chunk(titled, called=called))
     return found
 
 

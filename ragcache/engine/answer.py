@@ -52,7 +52,7 @@ class Source:
         """What an answer to a question says of a chunk that it was given."""
         offset, excerpt = find_excerpt(chunk.body, question)
         place = mark_at(chunk.marks, offset)
-        return cls(chunk.id, chunk.source, chunk.text, chunk.score, place.page, place.heading, excerpt)
+        return cls(chunk.id, chunk.reported, chunk.text, chunk.score, place.page, place.heading, excerpt)
 
     @property
     def citation(self) -> str:

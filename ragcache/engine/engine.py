@@ -165,13 +165,14 @@ class Engine:
         """
         return self.start(self.requests.from_prompt(prompt, RequestOptions(method, recompute, sampling)))
 
-    def chunk(self, text: str, name: str | None = None) -> Chunk:
+    def chunk(self, text: str, name: str | None = None, *, called: str = "") -> Chunk:
         """The index's chunk of this text, white space around it apart; an uncached one where it has none.
 
         Where several documents have the text, the chunk is the one of that `name`, which may be its id or a vector
-        store's name for it.
+        store's name for it. `called` is what reports call the document of a text that the index does not have.
         """
-        return self.requests.parser.chunk(text, name)
+        found = self.requests.parser.chunk(text, name)
+        return found if found.source else replace(found, called=called)
 
     def start(self, request: Request) -> Stream:
         """Prefill a request's prompt; what comes back decodes as it is read.

@@ -64,7 +64,7 @@ def _report_chunk(loader: ContextLoader, segment: int, chunk: Chunk, recomputed:
     is_made = segment in loader.made
     return ChunkReport(
         id=chunk.id,
-        source=chunk.source,
+        source=chunk.reported,
         tokens=len(loader.prompt.segments[segment]),
         cache="miss" if found.kv is None or is_made else "exact" if found.exact else "hit",
         reason=loader.computed[chunk.id] if is_made else found.reason,

@@ -24,7 +24,8 @@ class Chunk:
     """A chunk as an answer uses it: where it comes from, its tokens, and how similar it is to the question.
 
     The first `title` characters of its text are a title line, and stand elsewhere in the document. Whether another
-    document may be meant, which has its text too, is its `origin`: see `ragcache.index.copies`.
+    document may be meant, which has its text too, is its `origin`: see `ragcache.index.copies`. Of a text that the
+    index does not have, `source` is empty, and `called` is what the caller calls its document, if it says.
     """
 
     id: str
@@ -35,6 +36,12 @@ class Chunk:
     marks: tuple[Mark, ...] = ()
     title: int = 0
     origin: Origin = "known"
+    called: str = ""
+
+    @property
+    def reported(self) -> str:
+        """What reports call its document."""
+        return self.source or self.called
 
     @property
     def body(self) -> str:

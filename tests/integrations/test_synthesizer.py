@@ -15,8 +15,9 @@ from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.instrumentation.events.base import BaseEvent
 from llama_index.core.instrumentation.events.llm import LLMChatEndEvent, LLMChatInProgressEvent, LLMChatStartEvent
 from llama_index.core.query_engine import RetrieverQueryEngine
-from llama_index.core.schema import NodeWithScore, TextNode
-from llama_index_ragcache import RagCacheLLM, RagCacheRetriever, RagCacheSynthesizer
+from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
+from llama_index.core.vector_stores import SimpleVectorStore
+from llama_index_ragcache import RagCacheLLM, RagCacheRetriever, RagCacheSynthesizer, RagCacheVectorStore
 from pydantic import BaseModel
 
 from ragcache import RagCache, Reader
@@ -53,8 +54,13 @@ def events() -> Iterator[list[BaseEvent]]:
     handlers.pop()
 
 
-def nodes(*texts: str) -> list[NodeWithScore]:
-    return [NodeWithScore(node=TextNode(text=text), score=1.0) for text in texts or NOTES]
+def nodes() -> list[NodeWithScore]:
+    return [NodeWithScore(node=TextNode(text=text), score=1.0) for text in NOTES]
+
+
+def node(text: str, name: str, document: str | None = None, **metadata: Any) -> TextNode:
+    of = {} if document is None else {NodeRelationship.SOURCE: RelatedNodeInfo(node_id=document)}
+    return TextNode(text=text, id_=name, metadata=metadata, relationships=of, embedding=[1.0])
 
 
 async def answered(over: RagCacheSynthesizer, *, is_async: bool, streaming: bool) -> tuple[str, dict[str, Any]]:
@@ -159,3 +165,28 @@ def test_what_is_named_instead_takes_it(rag: RagCache, streams: list[Stream]) ->
     engine.query(QUESTION)
     assert "Asked: " in "".join(part.text for part in streams[-1].prompt.segments)
     assert "miss" not in [chunk.cache for chunk in streams[-1].report.chunks]
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_nodes_are_reported_by_their_documents(rag: RagCache, streams: list[Stream], known: bool) -> None:
+    told = [
+        node("Rye is ground on Mondays.", "one", "almanac", file_name="mill.txt"),
+        node("The bridge is painted green.", "two", "surveys"),
+        node("Nobody knows who wrote this.", "three"),
+    ]
+    store = RagCacheVectorStore(SimpleVectorStore(), rag, collection=f"reported-{known}")
+    if known:
+        store.add(told)
+    response = RagCacheSynthesizer(RagCacheLLM(rag, max_tokens=2)).synthesize(
+        QUESTION, [NodeWithScore(node=one) for one in told]
+    )
+    chunks = response.metadata["ragcache"]["chunks"]
+    assert [chunk["source"] for chunk in chunks] == ["mill.txt", "surveys", "three"]
+    assert [source.source for source in streams[-1].answer.sources] == ["mill.txt", "surveys", "three"]
+    assert ("miss" not in [chunk["cache"] for chunk in chunks]) == known
+    named = [one.source for one in rag.documents() if one.collection == f"reported-{known}"]
+    assert sorted(named) == (["mill.txt", "surveys", "three"] if known else [])
+    if known:
+        store.delete("surveys")
+        assert "surveys" not in [one.source for one in rag.documents()]
+        store.clear()

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import openai
 import pytest
 from openai import OpenAI
+from openai_ragcache.names import file_name
 from serve.served import MODEL, ask
 
 from ragcache import Chunk, Message, RagCache, Sampling
@@ -128,6 +129,26 @@ def test_documents_are_chunks_of_the_index_or_prefilled_with_their_title(
         client.chat.completions.create(
             model=MODEL, messages=[{"role": "assistant", "content": "Yes."}], extra_body={"documents": documents}
         )
+
+
+def test_what_a_document_is_called_is_reported_and_stays_out_of_known_texts(
+    client: OpenAI, chunks: list[Chunk], rag: RagCache
+) -> None:
+    documents = [
+        {"title": "called otherwise", "text": chunks[0].text},
+        {"title": "Letters/1931: Ålesund", "text": "Mara Voss keeps bees."},
+        {"id": "note-7", "text": "The mill is closed."},
+        {"text": "Nobody wrote this."},
+    ]
+    said = [{"role": "user", "content": "Who keeps bees?"}]
+    extra = {"documents": documents, "ragcache": {"texts": True}}
+    about = client.chat.completions.create(model=MODEL, messages=said, extra_body=extra).model_extra["ragcache"]
+    called = [file_name(chunks[0].source), "Letters/1931: Ålesund", "note-7", ""]
+    assert [chunk["source"] for chunk in about["chunks"]] == called
+    assert [one["source"] for one in about["texts"]] == called
+    assert "called otherwise" not in "".join(run["text"] for run in about["texts"][0]["runs"])
+    plain = rag.engine.chunk("The mill is closed.")
+    assert about["chunks"][2]["id"] == plain.id
 
 
 def test_a_request_may_name_a_method_and_how_much_it_recomputes(client: OpenAI, chunks: list[Chunk]) -> None:
