@@ -24,7 +24,7 @@ from ragcache.index.documents import Documents, KnownDocument
 from ragcache.index.index import Index
 from ragcache.index.ingestion import EncodingPool, Ingestion, listed
 from ragcache.index.opening import check_retrieval, given_reader, resolve
-from ragcache.index.publication import attach, local_copy, publishing
+from ragcache.index.publication import attach, local_copy, publish_owed, publishing
 from ragcache.index.search import Search
 from ragcache.index.settings import nothing_in, remember, stats
 from ragcache.model import notice
@@ -64,6 +64,7 @@ class RagCache:
         self.embedder = embedder
         self._splitter = splitter
         self._retriever = retriever
+        self._wraps_store = False
         self._search = Search(index, vectors, embedder, reranker)
 
     @classmethod
@@ -385,7 +386,7 @@ class RagCache:
             As in `ingest`.
         """
         encoders = self._encoders(methods)
-        work = self._ingestion(progress)
+        work, self._wraps_store = self._ingestion(progress), True
         return Collection(self.index, name, lambda: work.encode(encoders), self._vectors.delete)
 
     def documents(self) -> list[KnownDocument]:
@@ -400,8 +401,8 @@ class RagCache:
         NoDocuments
             If one of them means no document of the index; nothing is removed then.
         """
-        found = self._documents.find(*paths)
         with publishing(self.index.path, self.index.catalog):
+            found = self._documents.find(*paths)
             self._documents.remove(one.id for one in found)
         return found
 
@@ -410,9 +411,14 @@ class RagCache:
         return stats(self.index.path)
 
     def close(self) -> None:
-        """Close catalogue and vectors."""
-        self.index.close()
-        self._vectors.close()
+        """Close catalogue and vectors; what was added to vector stores is published first."""
+        try:
+            if self._wraps_store:
+                publish_owed(self.index.path, self.index.catalog)
+        finally:
+            self._wraps_store = False  # closed again, it has nothing to publish
+            self.index.close()
+            self._vectors.close()
 
     def __enter__(self) -> Self:
         return self
@@ -425,15 +431,9 @@ class RagCache:
         return self
 
     def _start_early(
-        self,
-        question: str,
-        top_k: int | None,
-        method: AnyMethod | None,
-        recompute: float | None,
-        sampling: Sampling | None,
-        history: Sequence[Message],
-        retriever: IncrementalRetriever,
-    ) -> Stream:
+        self, question: str, top_k: int | None, method: AnyMethod | None, recompute: float | None,
+        sampling: Sampling | None, history: Sequence[Message], retriever: IncrementalRetriever,
+    ) -> Stream:  # fmt: skip
         """Prefill a question over the chunks that a retriever has so far, until it has its final ones."""
         self.engine.check_encoding(method or self.method)
         options = RequestOptions(method, recompute, sampling, check=False)
@@ -446,15 +446,9 @@ class RagCache:
         return start_early(self.engine, search, build, Clock(self.reader.device))
 
     def _request(
-        self,
-        question: str,
-        top_k: int | None,
-        method: AnyMethod | None,
-        recompute: float | None,
-        sampling: Sampling | None,
-        history: Sequence[Message],
-        retriever: IncrementalRetriever | None,
-    ) -> Request:
+        self, question: str, top_k: int | None, method: AnyMethod | None, recompute: float | None,
+        sampling: Sampling | None, history: Sequence[Message], retriever: IncrementalRetriever | None,
+    ) -> Request:  # fmt: skip
         """A question over the chunks most similar to it, on a clock that has retrieval in it."""
         self.engine.check_encoding(method or self.method)
         clock = Clock(self.reader.device)

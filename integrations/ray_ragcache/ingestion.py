@@ -60,16 +60,19 @@ class RayEncoding:
         index.prefix()  # stored by now, so that all workers stand chunks behind the same
         names = {piece.id: job.source for job in jobs for piece in job.pieces}
         waiting, failed = list[EncodingRow](), set[str]()
-        for status in self.pool.run(_spec(index), jobs):
-            if status.error:
-                failed.add(status.chunk)
-                self.failures.append(f"a chunk of {names[status.chunk]} ({status.chunk}) has no KV: {status.error}")
-                continue
-            self._note(index, status)
-            waiting.append(_row(status, encoder))
-            if len(waiting) >= _ROWS:
-                yield from _enter(index, waiting)
-        yield from _enter(index, waiting)
+        try:
+            for status in self.pool.run(_spec(index), jobs):
+                if status.error:
+                    failed.add(status.chunk)
+                    self.failures.append(f"a chunk of {names[status.chunk]} ({status.chunk}) has no KV: {status.error}")
+                    continue
+                self._note(index, status)
+                waiting.append(_row(status, encoder))
+                if len(waiting) >= _ROWS:
+                    yield from _enter(index, waiting)
+        finally:  # whatever ends the run, what was made is there
+            last = list(_enter(index, waiting))
+        yield from last
         lost = [row.id for row in index.catalog.missing(encoder.recipe) if row.id in names and row.id not in failed]
         if lost:
             self.failures.append(f"{len(lost):,} chunks have no KV yet, {lost[0]} first; repeat the command")

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from ragcache import methods
 from ragcache.encode import Encoder, LeftContext
-from ragcache.errors import DISTRIBUTION, CorruptBlob, IndexMismatch, RagCacheError, UnusableIndex
+from ragcache.errors import DISTRIBUTION, CorruptBlob, IndexMismatch, RagCacheError, UnreachableStore, UnusableIndex
 from ragcache.index.encoding_batches import batches, capacity
 from ragcache.index.encoding_context import STRUCTURAL, IndexEncodingContext
 from ragcache.model.buffer import ChunkKV
@@ -23,6 +23,7 @@ from ragcache.store import (
     ChunkRow,
     KeyMaker,
     LocalStore,
+    MemoryTier,
     RemoteStore,
     TieredStore,
     find_codec,
@@ -31,7 +32,7 @@ from ragcache.store import (
 )
 from ray_ragcache.messages import Job, Status, WorkerSpec
 
-_TIER_BYTES = 4 << 30  # what of an object store a worker keeps at hand, as left contexts
+_NEAR_BYTES = 1 << 30  # most KV that a worker keeps in memory, as left contexts; none of it lies on its disk
 
 
 class ChunkWorker:
@@ -47,6 +48,7 @@ class ChunkWorker:
         self._spec = spec
         self._keys = KeyMaker(spec.secret, spec.fingerprint, spec.codec)
         self._codec = find_codec(spec.codec)
+        self._near = MemoryTier(_NEAR_BYTES)
 
     def ready(self) -> str:
         """Load the model; why this worker cannot be used, if it cannot."""
@@ -80,15 +82,17 @@ class ChunkWorker:
     ) -> bool:
         """Whether a KV is stored already, by a worker that was killed before it could say so, or for another chunk."""
         key = self._keys.make(encoder.recipe, left.keys, row.token_ids)
-        size = self._store.head(key)
-        if size is None:
-            return False
         try:
+            size = self._store.head(key)
+            if size is None:
+                return False
             document.parts[row.id] = self._load(key, document.source)
         except CorruptBlob as error:
             if error.read:
                 self._store.quarantine(key)
             return False
+        except UnreachableStore:
+            return False  # publishing it says so, or the object store is there again by then
         said[row.id] = Status(row.id, key, left.keys, size, left.words)
         return True
 
@@ -136,7 +140,7 @@ class ChunkWorker:
         CorruptBlob
             If there is none, or it fails its checks.
         """
-        blob = unpack(self._store.get(key), key)
+        blob = self._near.get(key, lambda: unpack(self._store.get(key), key))
         return LeftContext((ChunkKV(blob.layers, blob.start, blob.token_ids, dict(blob.extras)),), (key,), words)
 
     def _load_prefix(self) -> LeftContext:
@@ -211,8 +215,8 @@ def find_encoder(recipe: str) -> Encoder:
 
 def _open_store(spec: WorkerSpec) -> BlobStore:
     if spec.url is not None:
-        folder = Path(tempfile.mkdtemp(prefix="ragcache-worker-"))
-        return TieredStore(LocalStore(folder, durable=False), RemoteStore(spec.url), budget_bytes=_TIER_BYTES)
+        folder = Path(tempfile.mkdtemp(prefix="ragcache-worker-"))  # stays empty: workers are killed, and leave no KV
+        return TieredStore(LocalStore(folder, durable=False), RemoteStore(spec.url), budget_bytes=0)
     path = Path(spec.path)
     if not (path / "catalog.sqlite").is_file():
         raise UnusableIndex(

@@ -16,6 +16,7 @@ from ragcache.model.tuning import Tuning, read_tuning
 from ragcache.store import Catalog
 from vllm_ragcache.fit import Fit
 from vllm_ragcache.planned import read_options
+from vllm_ragcache.served_index import check_local
 from vllm_ragcache.wanted import WORKER, parse_wanted
 
 _SERVER = (
@@ -76,7 +77,7 @@ def server_arguments(
         If the model's layers have other than full attention.
     InvalidArgument
         If vLLM cannot run the method, an option does not fit, or the index's model had an adapter merged when it was
-        loaded, which vLLM would not merge.
+        loaded, which vLLM would not merge; or the index is a copy of a published one.
     """
     index = Path(index)
     known = _read_settings(index)
@@ -121,6 +122,7 @@ def _read_settings(index: Path) -> dict[str, Any]:
     known = settings_of(index)
     if not known and not (index / "catalog.sqlite").is_file():
         raise no_index(index)
+    check_local(index)
     return known
 
 

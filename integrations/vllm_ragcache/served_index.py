@@ -6,12 +6,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ragcache.encode import Encoder
+from ragcache.errors import InvalidArgument
 from ragcache.index.chunks import Chunk, read_chunks
 from ragcache.index.copies import encoder_for, mark_copies, resolve_copies
 from ragcache.index.encoding_context import STRUCTURAL
 from ragcache.index.settings import no_index
 from ragcache.index.variants import rank_rows
-from ragcache.store import PREFIX, Catalog, EncodingRow, KeyMaker, LocalStore
+from ragcache.store import PREFIX, Catalog, EncodingRow, KeyMaker, LocalStore, read_attachment
 from vllm_ragcache.token_matcher import TokenMatch, TokenMatcher
 
 _AT_ONCE = 1000  # chunks whose tokens are read in one query
@@ -119,6 +120,22 @@ class Composition:
         return hashlib.sha256(parts.encode()).hexdigest()
 
 
+def check_local(path: Path) -> None:
+    """Refuse a copy of a published index, whose KV is fetched as it is asked for: vLLM reads this machine's files.
+
+    Raises
+    ------
+    InvalidArgument
+        If it is one.
+    """
+    attached = read_attachment(path)
+    if attached is not None and attached.replica:
+        raise InvalidArgument(
+            f"the index {path} is a copy of {attached.url}, and vLLM does not fetch KV from there; serve it by "
+            f"`ragcache serve --index {attached.url}` without vLLM, or ingest the documents on this machine"
+        )
+
+
 class ServedIndex:
     """Looks up in an index what a prompt can be composed of.
 
@@ -140,12 +157,15 @@ class ServedIndex:
         If there is no index.
     IndexFormat
         If it was made by an older or newer version, or is damaged.
+    InvalidArgument
+        If it is a copy of a published one.
     """
 
     def __init__(self, path: str | Path) -> None:
         path = Path(path)
         if not all((path / name).is_file() for name in ("catalog.sqlite", "secret")):
             raise no_index(path)
+        check_local(path)
         self.path = path
         self.catalog = Catalog(path / "catalog.sqlite", read_only=True)
         self.fingerprint: str = self.catalog.setting("fingerprint", "")

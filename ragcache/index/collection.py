@@ -25,6 +25,7 @@ from uuid import UUID
 from ragcache.errors import RagCacheError
 from ragcache.index.chunks import chunk_id, document_id, text_id
 from ragcache.index.index import Index
+from ragcache.index.publication import publish_owed
 from ragcache.index.settings import outdated_counts
 from ragcache.report import IngestReport
 from ragcache.store import CALLED, COLLECTION, PART, Access, Entries, EntryRow, join_access, parse_access
@@ -221,16 +222,19 @@ class Collection:
         """
         with self._index.writing:
             self._remove(self._find(names))
+        self._publish()
 
     def discard_document(self, document: str) -> None:
         """Remove a document's entries."""
         with self._index.writing:
             self._remove([*self._entries.of(self.name, document), *self._entries.parts(self.name, document)])
+        self._publish()
 
     def clear(self) -> None:
         """Remove all entries."""
         with self._index.writing:
             self._remove(self._entries.all(self.name))
+        self._publish()
 
     def sync(self, held: Callable[[list[str]], Iterable[str | None]]) -> Synced:
         """Forget what the store says that it no longer has, whoever deleted it.
@@ -294,6 +298,10 @@ class Collection:
     def names(self) -> list[str]:
         """All entries' names, as they came."""
         return [row.name for row in self._entries.all(self.name)]
+
+    def _publish(self) -> None:
+        """What was removed goes from an object store at once; what is added may wait for more."""
+        publish_owed(self._index.path, self._index.catalog)
 
     def _enter(self, entries: Sequence[Entry]) -> None:
         """Put entries in the place of those of the same names, and their documents in line with them."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from shlex import quote
 
 from ragcache.errors import NoDocuments
-from ragcache.index.publication import publish
+from ragcache.index.publication import publish_owed
 from ragcache.index.reconcile import prefix_key
 from ragcache.index.settings import no_index
 from ragcache.retrieve.discover import place_of
@@ -109,13 +109,13 @@ class Documents:
             raise no_index(path)
         with closing(Catalog(file)) as catalog:
             forgotten = Forgotten(catalog, open_store(path))
-            if catalog.writable:
-                with locks_of(path)[0]:
-                    forgotten.delete()  # what a killed process left
-            edition = catalog.edition()
-            yield cls(path, catalog, forgotten, lambda chunks: _drop_vectors(path / "vectors", chunks))
-            if catalog.edition() != edition:
-                publish(path, catalog)
+            try:
+                if catalog.writable:
+                    with locks_of(path)[0]:
+                        forgotten.delete()  # what a killed process left
+                yield cls(path, catalog, forgotten, lambda chunks: _drop_vectors(path / "vectors", chunks))
+            finally:
+                publish_owed(path, catalog)
 
     @property
     def edition(self) -> int:

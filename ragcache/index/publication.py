@@ -18,7 +18,15 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from ragcache.errors import EmptyIndex, IndexFormat, IndexMismatch, InvalidArgument, RagCacheError, UnreachableStore
+from ragcache.errors import (
+    EmptyIndex,
+    IndexFormat,
+    IndexMismatch,
+    InvalidArgument,
+    RagCacheError,
+    StorageFull,
+    UnreachableStore,
+)
 from ragcache.index.reconcile import prefix_key
 from ragcache.store import (
     Attachment,
@@ -40,6 +48,7 @@ if TYPE_CHECKING:
 
 _FORMAT = 1
 _CURRENT, _OWNER, _FILES = "snapshot.json", "index.json", "snapshots/"
+_PUBLISHED = "published_edition"  # setting: of the chunks that whoever reads may have
 _ATTEMPTS = 3  # at fetching a snapshot that another takes the place of meanwhile
 
 
@@ -113,6 +122,7 @@ def publish(path: Path, catalog: Catalog) -> None:
     remote = RemoteStore(attached.url)
     with hold_turn(path / "publish.lock"), TemporaryDirectory(prefix=".publish-", dir=path) as place:
         _sweep(path, ".publish-*", Path(place))
+        edition = catalog.edition()
         files = _copy_files(path, catalog, Path(place))
         named = {name: {"digest": _digest(file), "bytes": file.stat().st_size} for name, file in files.items()}
         for name, file in files.items():
@@ -122,17 +132,28 @@ def publish(path: Path, catalog: Catalog) -> None:
         remote.put(_CURRENT, json.dumps({"format": _FORMAT, "published": time.time(), "files": named}).encode())
         for gone in set(remote.list(_FILES)) - {_FILES + str(one["digest"]) for one in named.values()}:
             remote.delete(gone)  # whoever fetches it just now begins anew
+        catalog.set_setting(_PUBLISHED, edition)
+
+
+def publish_owed(path: Path, catalog: Catalog) -> None:
+    """Publish chunks that came or went since the last time, an interrupted command's among them; else do nothing.
+
+    Raises
+    ------
+    UnreachableStore
+        As `publish`.
+    """
+    if catalog.writable and catalog.setting(_PUBLISHED) != catalog.edition():
+        publish(path, catalog)
 
 
 @contextmanager
 def publishing(path: Path, catalog: Catalog) -> Iterator[None]:
-    """Publish what is done within; what was removed before an error goes from the object store too."""
-    edition = catalog.edition()
+    """Publish what is done within; what was removed before an error, now or ever, goes from the object store too."""
     try:
         yield
     except RagCacheError:
-        if catalog.edition() != edition:
-            publish(path, catalog)
+        publish_owed(path, catalog)
         raise
     publish(path, catalog)
 
@@ -196,7 +217,21 @@ def fetch(url: str, folder: Path, *, max_bytes: int | None = None) -> None:
         If what is published is damaged, or of a newer version.
     UnreachableStore
         If the object store does not answer; the folder is as it was.
+    StorageFull
+        If the folder cannot be made, or the disk refuses the files; what was there is as it was.
     """
+    try:
+        _fetch(url, folder, max_bytes)
+    except OSError as error:
+        if isinstance(error, RagCacheError):
+            raise
+        raise StorageFull(
+            f"the copy of {url} cannot be written to {folder} ({error.strerror}); free some space, or name another "
+            "cache folder in XDG_CACHE_HOME"
+        ) from error
+
+
+def _fetch(url: str, folder: Path, max_bytes: int | None) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     remote, known = RemoteStore(url), read_attachment(folder)
     if (known is None and (folder / "catalog.sqlite").exists()) or (known and (not known.replica or known.url != url)):
@@ -241,7 +276,23 @@ def _manifest(remote: RemoteStore) -> dict[str, Any]:
         )
     if found.get("format") != _FORMAT:
         raise IndexFormat(f"what is published at {remote.url} has another format than {_FORMAT}; upgrade ragcache")
-    return found
+    match found:
+        case {"files": dict(files), "published": int() | float()} if all(map(_is_named, files.items())):
+            return found
+    raise _damaged(remote, _CURRENT, "it does not say which files there are")
+
+
+def _is_named(file: tuple[str, Any]) -> bool:
+    """Whether a snapshot says of a file what is needed to fetch it."""
+    name, about = file
+    return bool(name) and isinstance(about, dict) and isinstance(about.get("digest"), str)
+
+
+def _damaged(remote: RemoteStore, name: str, why: Exception | str) -> IndexFormat:
+    return IndexFormat(
+        f"{name} at {remote.url} is damaged ({why}); delete it there, and run `ragcache ingest --index DIR` "
+        "where the index is, which publishes it anew"
+    )
 
 
 def _read_json(remote: RemoteStore, name: str) -> dict[str, Any]:
@@ -251,10 +302,7 @@ def _read_json(remote: RemoteStore, name: str) -> dict[str, Any]:
     try:
         return dict(json.loads(content.numpy().tobytes()))
     except ValueError as error:
-        raise IndexFormat(
-            f"{name} at {remote.url} is damaged ({error}); delete it there, and run `ragcache ingest --index DIR` "
-            "where the index is, which publishes it anew"
-        ) from error
+        raise _damaged(remote, name, error) from error
 
 
 def _download(remote: RemoteStore, files: dict[str, Any], place: Path) -> bool:

@@ -224,9 +224,9 @@ class Database:
     def _follow(self) -> None:
         """Open the file again where it has changed under a reader that SQLite does not tell."""
         if not self.writable and (state := self._state()) != self._mark:
-            self._mark = state
+            connection = self._connect()  # or the old one stays, and the next query tries again
             self._connection.close()
-            self._connection = self._connect()
+            self._connection, self._mark = connection, state
 
     def _connect(self) -> sqlite3.Connection:
         try:

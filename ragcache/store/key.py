@@ -60,7 +60,8 @@ def load_or_create_secret(path: str | Path, encryption: Encryption | None = None
     try:
         if not path.exists():
             secret = secrets.token_bytes(_SECRET_BYTES)
-            publish(path, [secret] if encryption is None else list(encryption.seal(path.name, [secret])))
+            parts = [secret] if encryption is None else list(encryption.seal(path.name, [secret]))
+            publish(path, parts, mode=0o600)
         secret = path.read_bytes() if encryption is None else _unseal(encryption, path)
     except OSError as error:
         raise UnusableIndex(f"the secret {path} cannot be opened ({error.strerror}).") from error

@@ -17,7 +17,14 @@ _UNLINKABLE = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno
 _AT_ONCE = 1024  # parts of one vectored write: POSIX systems' usual IOV_MAX
 
 
-def publish(path: Path, parts: Sequence[bytes | memoryview], *, durable: bool = True, disk: Disk = _DISK) -> bool:
+def publish(
+    path: Path,
+    parts: Sequence[bytes | memoryview],
+    *,
+    durable: bool = True,
+    mode: int | None = None,
+    disk: Disk = _DISK,
+) -> bool:
     """Write a file durably under a name that nobody holds yet.
 
     The bytes go to a temporary file beside `path` and are synced before the name is linked, so a reader
@@ -26,11 +33,13 @@ def publish(path: Path, parts: Sequence[bytes | memoryview], *, durable: bool = 
     Parameters
     ----------
     path : Path
-        Final name; its folder must exist. Whoever may read and write the folder's files may do so with this one.
+        Final name; its folder must exist.
     parts : sequence of bytes-like
         What to write, one after the other.
     durable : bool
         Whether the file survives a crash of the machine.
+    mode : int, optional
+        Of the file; by default whoever may read and write the folder's files may do so with this one.
     disk : Disk
         Carries it out.
 
@@ -48,7 +57,7 @@ def publish(path: Path, parts: Sequence[bytes | memoryview], *, durable: bool = 
     try:
         try:
             _write(handle, parts, disk)
-            os.fchmod(handle, path.parent.stat().st_mode & 0o666)
+            os.fchmod(handle, path.parent.stat().st_mode & 0o666 if mode is None else mode)
             if durable:
                 disk.sync(handle)
         finally:

@@ -192,10 +192,12 @@ class TieredStore:
     def _keep(self, key: str, parts: Sequence[bytes | memoryview]) -> None:
         """A copy in the folder, if there is or can be made room; one that the disk refuses is done without."""
         nbytes = sum(memoryview(part).nbytes for part in parts)
-        with suppress(StorageFull, PermissionError), self._lock, hold_turn(self.tier.root / "tier.lock"):
-            self._served[key] += 1
-            if self._make_room(key, nbytes):
-                self.tier.put_if_absent(key, parts)
+        with suppress(StorageFull, OSError), self._lock:
+            self.tier.root.mkdir(mode=0o700, exist_ok=True)  # somebody may have deleted it to make room
+            with hold_turn(self.tier.root / "tier.lock"):
+                self._served[key] += 1
+                if self._make_room(key, nbytes):
+                    self.tier.put_if_absent(key, parts)
 
     def _make_room(self, key: str, nbytes: int) -> bool:
         needed = nbytes + self.tier.total_bytes() - self.budget_bytes

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,11 +17,20 @@ from ray_ragcache.messages import Job, Piece, Status, WorkerSpec
 from ray_ragcache.worker import ChunkWorker, find_encoder
 
 from ragcache.encode import Encoder, Fused, InDocument, Prefixed
-from ragcache.errors import DISTRIBUTION, IndexMismatch, InvalidArgument, MissingExtra, UnusableIndex, WorkerDied
+from ragcache.errors import (
+    DISTRIBUTION,
+    IndexMismatch,
+    InvalidArgument,
+    MissingExtra,
+    UnreachableStore,
+    UnusableIndex,
+    WorkerDied,
+)
 from ragcache.index.index import Index
+from ragcache.index.publication import attach
 from ragcache.model.loading import load_reader
 from ragcache.model.reader import Reader
-from ragcache.store import unpack
+from ragcache.store import TieredStore, unpack
 
 SPEC = WorkerSpec("", "", None, b"", "", "raw", "", "auto", None, None, "", (), "")
 PAGES = {f"page-{number}": [f"{number} {part} the otter crosses the sound" for part in range(5)] for number in range(4)}
@@ -116,6 +126,47 @@ def test_what_stands_behind_such_a_chunk_in_its_document_is_named_too(index: Ind
         (True, False),
         (False, True),
     ]
+
+
+def test_an_object_store_that_refuses_one_question_stops_no_chunk_and_no_kv_lies_on_a_workers_disk(
+    tmp_path: Path, reader: Reader, ray: FakeRay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("obstore")
+    (tmp_path / "bucket").mkdir()
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    refused, head = list[str](), TieredStore.head
+
+    def head_once_refused(self: TieredStore, key: str) -> int | None:
+        if not refused:
+            refused.append(key)
+            raise UnreachableStore("503, once")
+        return head(self, key)
+
+    with filled(tmp_path / "index", reader) as local:
+        attach(local.path, f"file://{tmp_path / 'bucket'}")
+    with Index(tmp_path / "index", reader, memory_bytes=0) as index:
+        monkeypatch.setattr(TieredStore, "head", head_once_refused)
+        encoding = RayEncoding(RayPool("local", 2))
+        assert len(list(encoding.encode(index, InDocument()))) == 20
+        assert refused
+        assert encoding.failures == []
+    assert list((tmp_path / "temporary").rglob("*.safetensors")) == []
+
+
+def test_what_was_made_before_the_end_of_a_run_is_there(index: Index, ray: FakeRay) -> None:
+    class Ending(ChunkWorker):
+        jobs = 0
+
+        def encode(self, job: Job) -> list[Status]:
+            Ending.jobs += 1
+            if Ending.jobs == 3:
+                raise MemoryError("of another kind than any that is expected")
+            return super().encode(job)
+
+    with pytest.raises(Exception, match="of another kind"):
+        list(RayEncoding(RayPool("local", 1, worker=Ending)).encode(index, InDocument()))
+    assert len(keys_of(index, InDocument())) == 10
 
 
 def test_another_model_on_a_worker_ends_the_ingestion(index: Index, ray: FakeRay) -> None:

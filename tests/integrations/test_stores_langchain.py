@@ -500,7 +500,9 @@ def test_a_second_folders_collection_of_the_same_name_does_not_overwrite_the_fir
 ) -> None:
     first = RagCacheVectorStore(in_folder(tmp_path / "one"), rag)
     first.add_documents(DOCUMENTS, ids=["a", "b", "c"])
-    with pytest.raises(InvalidArgument, match=r"keeps the collection 'langchain' of .*one, not of .*two; .*collection="):
+    with pytest.raises(
+        InvalidArgument, match=r"keeps the collection 'langchain' of .*one, not of .*two; .*collection="
+    ):
         RagCacheVectorStore(in_folder(tmp_path / "two"), rag)
     second = RagCacheVectorStore(in_folder(tmp_path / "two"), rag, collection="two")
     second.add_documents([Document("It grinds oats.")], ids=["a"])

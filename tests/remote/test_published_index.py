@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,24 @@ import pytest
 from conftest import tiny_reader
 from faults.small import Letters, write_pages
 from remote.conftest import Server
+from vllm_ragcache.launch import server_arguments
+from vllm_ragcache.served_index import ServedIndex
 
 from ragcache import RagCache, Sampling
-from ragcache.errors import EmptyIndex, IndexFormat, IndexMismatch, StorageFull, UnreachableStore, UnreadableDocument
+from ragcache.errors import (
+    EmptyIndex,
+    IndexFormat,
+    IndexMismatch,
+    InvalidArgument,
+    NoDocuments,
+    StorageFull,
+    UnreachableStore,
+    UnreadableDocument,
+    UnusableIndex,
+)
 from ragcache.index import publication
+from ragcache.index.collection import Entry
+from ragcache.index.documents import Documents
 from ragcache.index.publication import attach, fetch, limit_copies, local_copy
 from ragcache.index.settings import settings_of, stats
 from ragcache.model.reader import Reader
@@ -97,6 +112,97 @@ def test_what_went_before_an_error_goes_from_the_object_store_too(
     fetch(URL, tmp_path / "copy")
     with opened("copy") as copy:
         assert copy.documents() == []
+
+
+def published_texts(folder: Path) -> list[str]:
+    """What a machine that comes now may read."""
+    fetch(URL, folder)
+    with closing(Catalog(folder / "catalog.sqlite", read_only=True)) as catalog:
+        return sorted(text for _, text in catalog.texts())
+
+
+@pytest.mark.parametrize("at_rest", [False, True], ids=["open", "at rest"])
+def test_a_removal_that_could_not_be_published_is_published_when_it_is_repeated(
+    published: RagCache, s3: Server, tmp_path: Path, pages: Path, at_rest: bool
+) -> None:
+    gone, *_ = sorted(pages.iterdir())
+    text = gone.read_text().strip()
+    assert any(text in one for one in published_texts(tmp_path / "before"))
+    s3.fail(10_000, "503")
+    with pytest.raises(UnreachableStore):
+        published.forget(gone)
+    s3.heal()
+    if at_rest:
+        with Documents.opened(tmp_path / "writer") as documents, pytest.raises(NoDocuments):
+            documents.find(gone)
+    else:
+        with pytest.raises(NoDocuments):
+            published.forget(gone)
+    assert not any(text in one for one in published_texts(tmp_path / "after"))
+
+
+def test_what_a_vector_store_deletes_goes_from_the_object_store_at_once_and_what_it_adds_with_the_end(
+    published: RagCache, tmp_path: Path
+) -> None:
+    store = published.collection("letters")
+    store.add([Entry("n1", "The letter of dismissal of Ada.", "ada"), Entry("n2", "Lunch is at noon.", "lunch")])
+    published.close()
+    assert {"The letter of dismissal of Ada.", "Lunch is at noon."} <= {*published_texts(tmp_path / "copy")}
+    published.close()  # once more does nothing
+    with RagCache.open(tmp_path / "writer", model=published.reader, embedder=Letters()) as rag:
+        rag.collection("letters").discard(["n1"])
+        left = published_texts(tmp_path / "copy")
+    assert "Lunch is at noon." in left
+    assert "The letter of dismissal of Ada." not in left
+
+
+def test_a_copys_folder_that_is_cleared_meanwhile_costs_no_answer(
+    published: RagCache, opened: Callable[..., RagCache], tmp_path: Path
+) -> None:
+    fetch(URL, tmp_path / "copy")
+    with opened("copy") as copy:
+        expected = asked(copy)
+        shutil.rmtree(tmp_path / "copy" / "kv")
+        copy.index.memory.clear()
+        assert asked(copy) == expected
+
+
+def test_a_copy_that_cannot_be_written_is_refused_with_its_folder(published: RagCache, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(StorageFull, match=r"copy of s3://bucket/notes cannot be written to .*XDG_CACHE_HOME"):
+        fetch(URL, tmp_path / "file" / "copy")
+
+
+@pytest.mark.parametrize("broken", [{}, {"files": {"": {"digest": "0"}}}, {"files": {"secret": {}}}, {"files": []}])
+def test_a_snapshot_that_does_not_say_what_it_holds_is_refused(
+    published: RagCache, tmp_path: Path, broken: dict[str, Any]
+) -> None:
+    RemoteStore(URL).put("snapshot.json", json.dumps({"format": 1, "published": 1.0, **broken}).encode())
+    with pytest.raises(IndexFormat, match=r"snapshot.json at .* is damaged .*delete it there"):
+        fetch(URL, tmp_path / "copy")
+
+
+def test_vllm_does_not_begin_on_a_copy_whose_kv_it_would_not_fetch(published: RagCache, tmp_path: Path) -> None:
+    fetch(URL, tmp_path / "copy")
+    for begin in (ServedIndex, server_arguments):
+        with pytest.raises(InvalidArgument, match=r"copy of s3://bucket/notes, and vLLM does not fetch"):
+            begin(tmp_path / "copy")
+    assert ServedIndex(tmp_path / "writer").catalog.edition()
+
+
+def test_a_reader_whose_file_cannot_be_opened_again_for_a_moment_goes_on_when_it_can(
+    published: RagCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetch(URL, tmp_path / "copy")
+    file = tmp_path / "copy" / "catalog.sqlite"
+    with closing(Catalog(file, read_only=True)) as catalog:
+        edition = catalog.edition()
+        file.rename(tmp_path / "away")
+        for _ in range(2):
+            with pytest.raises(UnusableIndex, match="cannot be opened"):
+                catalog.edition()
+        (tmp_path / "away").rename(file)
+        assert catalog.edition() == edition
 
 
 def test_a_copy_follows_what_is_ingested_and_forgotten(

@@ -79,6 +79,12 @@ def test_a_secret_is_made_once_and_only_its_owner_reads_it(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["secret"]
 
 
+def test_a_secret_is_its_owners_alone_in_a_folder_that_others_may_read(tmp_path):
+    tmp_path.chmod(0o755)
+    load_or_create_secret(tmp_path / "secret")
+    assert stat.S_IMODE((tmp_path / "secret").stat().st_mode) == 0o600
+
+
 def test_two_secrets_differ(tmp_path):
     assert load_or_create_secret(tmp_path / "a") != load_or_create_secret(tmp_path / "b")
 
