@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from math import isfinite
 from numbers import Integral, Real
+from types import UnionType
 
 from ragcache.errors import InvalidArgument
 
@@ -79,7 +80,7 @@ def check_stops(stop: Sequence[str]) -> None:
         raise InvalidArgument(f"stop is {stop!r}; give a tuple of strings, none of them empty")
 
 
-def check_kind(name: str, value: object, kind: type, hint: str) -> None:
+def check_kind(name: str, value: object, kind: type | UnionType, hint: str) -> None:
     """Refuse what is of another kind.
 
     Raises

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Self
 from ragcache import methods
 from ragcache.encode import Encoder
 from ragcache.engine.answer import Answer
-from ragcache.engine.chat import Message
+from ragcache.engine.chat import Message, check_history
 from ragcache.engine.clock import Clock
 from ragcache.engine.engine import Engine
 from ragcache.engine.request import AnyMethod, Request, RequestOptions
-from ragcache.engine.speculate import IncrementalRetriever, read_final, start_early
+from ragcache.engine.speculate import IncrementalRetriever, check_retriever, read_final, start_early
 from ragcache.engine.stream import Stream
 from ragcache.index.chroma_import import claim_chroma_entries
 from ragcache.index.chunking import Chunking
@@ -435,6 +435,7 @@ class RagCache:
         sampling: Sampling | None, history: Sequence[Message], retriever: IncrementalRetriever,
     ) -> Stream:  # fmt: skip
         """Prefill a question over the chunks that a retriever has so far, until it has its final ones."""
+        check_retriever(retriever)
         self.engine.check_encoding(method or self.method)
         options = RequestOptions(method, recompute, sampling, check=False)
 
@@ -451,6 +452,7 @@ class RagCache:
     ) -> Request:  # fmt: skip
         """A question over the chunks most similar to it, on a clock that has retrieval in it."""
         self.engine.check_encoding(method or self.method)
+        check_retriever(retriever)
         clock = Clock(self.reader.device)
         with clock.stage("retrieve", waits=False):
             query, count = self._query(question, top_k, history)
@@ -462,13 +464,16 @@ class RagCache:
 
     def _query(self, question: str, top_k: int | None, history: Sequence[Message]) -> tuple[str, int]:
         """What to search for, and how many chunks."""
+        check_history(history)
         said = [message.text for message in history if message.role == "user"]
         count = self.top_k if top_k is None else top_k
         check_retrieval(question, count)
         return "\n".join([*said[-1:], question]), count
 
     def _encoders(self, names: Sequence[AnyMethod] | None) -> list[Encoder]:
-        rows = [methods.find_method(name) for name in names or [self.method]]
+        rows = [
+            methods.find_method(name) for name in ([names] if isinstance(names, AnyMethod) else names or [self.method])
+        ]
         for row in rows:
             row.check_reader(self.reader)
         return [row.encode for row in rows if row.encode is not None]

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import byte_tokenizer, tiny_model
@@ -55,6 +56,37 @@ def rag(tmp_path: Path, checkpoints: dict[str, Path], documents: Path) -> Iterat
     with RagCache.open(tmp_path / "index", model=str(checkpoints["qwen2"]), method="fusionrag") as rag:
         rag.ingest(documents, methods=["fusionrag", "naive"])
         yield rag
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"history": [{"role": "user", "content": "hi"}]}, r"one of history= is {'role'.*give messages, Message\("),
+        ({"history": [("user", "hi")]}, r"one of history= is \('user', 'hi'\)"),
+        (
+            {"sampling": {"max_new_tokens": 5}},
+            r"sampling is {'max_new_tokens': 5}; give Sampling\(max_new_tokens=100\)",
+        ),
+        ({"retriever": "dense"}, r"retriever is 'dense'; give an object with retrieve.*RagCache.open\(retriever="),
+    ],
+)
+@pytest.mark.parametrize("verb", ["ask", "stream"])
+def test_what_is_no_message_sampling_or_retriever_is_refused_by_name(
+    rag: RagCache, verb: str, how: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        getattr(rag, verb)("When was the bridge built?", **how)
+
+
+def test_one_name_or_pattern_is_as_good_as_a_list_of_it(rag: RagCache, documents: Path) -> None:
+    assert rag.ingest(documents, methods="naive", exclude="*.html").unchanged == 2
+    for wrong, message in (
+        ({"paths": 5}, "paths is 5; give a path"),
+        ({"chunk_tokens": 100.5}, "chunk_tokens is 100.5"),
+    ):
+        with pytest.raises(InvalidArgument, match=message):
+            rag.ingest(**{"paths": documents, **wrong})
+    assert rag.chunk_tokens != 100.5
 
 
 def test_times_mean_the_same_however_a_question_is_asked(rag: RagCache, monkeypatch: pytest.MonkeyPatch) -> None:

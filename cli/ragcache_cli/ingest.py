@@ -148,7 +148,7 @@ def ingest(
     from ragcache.index.opening import check_paths
     from ragcache.retrieve import DEFAULT_TITLES, TITLES, check_choice
 
-    limit = None if max_size is None else parse_size(max_size)
+    limit = None if max_size is None else _parse_limit(max_size)
     check_methods(method)
     for option, value in (("--chunk-tokens", chunk_tokens), ("--titles", titles)):
         if not paths and value is not None:
@@ -210,6 +210,15 @@ def _on_ray(address: str | None, workers: int | None) -> "Iterator[RayEncoding |
 
     with closing(RayPool(address, workers)) as pool:
         yield RayEncoding(pool)
+
+
+def _parse_limit(size: str) -> int:
+    """Bytes, refused before anything is made."""
+    from ragcache.errors import InvalidArgument
+
+    if (nbytes := parse_size(size)) < 1:
+        raise InvalidArgument(f"the KV of an index is limited to one byte or more, not to {size}; leave --max-size out")
+    return nbytes
 
 
 def _set_limit(rag: "RagCache", nbytes: int) -> None:

@@ -62,7 +62,12 @@ def check_engine_options(ctx: typer.Context, engine: str, others: Mapping[str, S
                     f"{spelled[name]} is an option of the engine {other}, and --engine is {engine}; leave it out"
                 )
     if engine != "vllm" and ctx.args:
-        ctx.fail(f"No such option: {ctx.args[0]}")
+        first = ctx.args[0]
+        ctx.fail(
+            f"No such option: {first}"
+            if first.startswith("-")
+            else f"There is no place for {first!r}; an index is named with --index."
+        )
 
 
 def serve_with_vllm(

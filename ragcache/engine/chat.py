@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ragcache.checks import check_kind
 from ragcache.index.chunks import Chunk
 from ragcache.prompt import BEFORE_CHUNKS, BEFORE_QUESTION, CHUNK_END, SYSTEM
 
@@ -31,6 +32,18 @@ class Message:
         """What is said, chunks and all."""
         parts = (part if isinstance(part, str) else part.text for part in contents(self))
         return "".join(parts)
+
+
+def check_history(history: Sequence[Message]) -> None:
+    """Refuse what is no list of messages.
+
+    Raises
+    ------
+    InvalidArgument
+        If one of them is something else.
+    """
+    for one in history:
+        check_kind("one of history=", one, Message, "messages, Message('user', 'What is it?') for instance")
 
 
 def build_chat(

@@ -118,7 +118,12 @@ class _Look:
 def _check_length(prompt: Prompt, request: Request, index: Index) -> None:
     reader, most = index.reader, request.sampling.max_new_tokens
     if len(prompt) + most > reader.limit:
+        left, chunks = reader.limit - len(prompt), any(one.chunk for one in prompt.segments)
+        answer = [f"let the answer take {left:,} at most (--max-new-tokens, or a request's max_tokens)"] * (left > 0)
+        shorter = (
+            "ask with a smaller --top-k, or ingest with a smaller --chunk-tokens" if chunks else "ask in fewer words"
+        )
         raise PromptTooLong(
             f"the prompt has {len(prompt):,} tokens and the answer may take {most:,}, but {reader.name} takes "
-            f"{reader.limit:,}; ask with a smaller --top-k, or ingest with a smaller --chunk-tokens"
+            f"{reader.limit:,}; {', or '.join((*answer, shorter))}"
         )

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
-from ragcache.checks import check_question
+from ragcache.checks import check_kind, check_question
 from ragcache.engine.break_even import BreakEven
-from ragcache.engine.chat import Message, build_chat
+from ragcache.engine.chat import Message, build_chat, check_history
 from ragcache.engine.clock import Clock
 from ragcache.engine.context_loader import SharedContexts
 from ragcache.engine.parsed_prompt import ParsedPrompt
@@ -125,6 +125,9 @@ class RequestOptions:
     check: bool = True
     flop_counter: FlopCounter | None = None
 
+    def __post_init__(self) -> None:
+        check_kind("sampling", self.sampling, Sampling | None, "Sampling(max_new_tokens=100), for instance")
+
 
 class RequestBuilder:
     """Makes requests over the chunks of an index.
@@ -160,6 +163,7 @@ class RequestBuilder:
             As `Engine.answer`.
         """
         check_question(question)
+        check_history(history)
         options = options or RequestOptions()
         options = replace(options, clock=options.clock or Clock(self._index.reader.device))
         known = self.resolve_chunks(chunks)

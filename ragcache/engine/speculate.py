@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Condition, Thread
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 
+from ragcache.checks import check_kind
 from ragcache.engine.clock import Clock
 from ragcache.engine.engine import Engine
 from ragcache.engine.prefill import Prefilled, choose_strategy
@@ -27,6 +28,7 @@ from ragcache.report import Speculation
 BuildRequest = Callable[[Sequence[Chunk | str], Clock, FlopCounter], Request]
 
 
+@runtime_checkable
 class IncrementalRetriever(Protocol):
     """A retriever that says what it would answer by now: its search is staged, or a slow ranking follows a fast one."""
 
@@ -35,6 +37,18 @@ class IncrementalRetriever(Protocol):
 
         It is read in a thread of its own, and closed early if nobody waits for the answer any more.
         """
+
+
+def check_retriever(retriever: object) -> None:
+    """Refuse what is none, where one is given.
+
+    Raises
+    ------
+    InvalidArgument
+        Names it.
+    """
+    hint = "an object with retrieve(question, count); 'dense' and the like are for RagCache.open(retriever=...)"
+    check_kind("retriever", retriever, IncrementalRetriever | None, hint)
 
 
 class _Superseded(BaseException):

@@ -192,7 +192,7 @@ def import_index(archive: str | Path, path: str | Path, progress: Progress = ign
         raise InvalidArgument(
             f"there is no archive {archive}; `ragcache store export {quote(str(archive))}` makes one."
         )
-    check_free(path)
+    check_free(path, "--index")
     with _staged(path) as place:
         folder = place / "index"
         folder.mkdir(mode=0o700)
@@ -206,8 +206,15 @@ def import_index(archive: str | Path, path: str | Path, progress: Progress = ign
     return Transfer(str(path), str(archive), *missing[:2], blobs, vectors, nbytes, missing[2])
 
 
-def check_free(path: Path) -> None:
+def check_free(path: Path, argument: str) -> None:
     """Refuse a place for a new index where something is.
+
+    Parameters
+    ----------
+    path : Path
+        The place.
+    argument : str
+        What another is to be given as.
 
     Raises
     ------
@@ -215,7 +222,7 @@ def check_free(path: Path) -> None:
         If it exists and is no empty folder.
     """
     if path.is_symlink() or (path.exists() and not (path.is_dir() and not any(path.iterdir()))):
-        raise InvalidArgument(f"{path} exists already; name a folder that does not with --index.")
+        raise InvalidArgument(f"{path} exists already; name a folder that does not with {argument}.")
 
 
 def _receive(

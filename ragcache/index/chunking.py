@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ragcache.checks import check_count
 from ragcache.errors import InvalidArgument
 from ragcache.index.chunks import MARKS
 from ragcache.index.index import Index
@@ -53,6 +54,11 @@ class Chunking:
         Where title lines stand.
     splitter : AnySplitter or None
         A program's own splitter.
+
+    Raises
+    ------
+    InvalidArgument
+        If `tokens` is no whole number from 1.
     """
 
     index: Index
@@ -60,6 +66,9 @@ class Chunking:
     tokens: int
     titles: Titles = "none"
     splitter: AnySplitter | None = None
+
+    def __post_init__(self) -> None:
+        check_count("chunk_tokens", self.tokens, 1, "a chunk has a token at least")
 
     def split(self, document: Document) -> list[Piece]:
         """Cut a document; a piece's text begins with its title line, where the model is to read one."""

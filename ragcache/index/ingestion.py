@@ -8,12 +8,13 @@ vector points at nothing; whatever was left undone is found by comparing the thr
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic, perf_counter
 from typing import Protocol
 
+from ragcache.checks import check_kind
 from ragcache.encode import Encoder
 from ragcache.errors import EmptyDocument, UnreadableDocument
 from ragcache.index.chunking import Chunking
@@ -421,7 +422,10 @@ class _Arrivals:
 
 def listed(paths: str | Path | Sequence[str | Path]) -> list[str | Path]:
     """One path or several, as a list."""
-    return [paths] if isinstance(paths, str | Path) else list(paths)
+    if isinstance(paths, str | Path):
+        return [paths]
+    check_kind("paths", paths, Iterable, "a path, or a list of them")
+    return list(paths)
 
 
 def _with_bases(encoders: Sequence[Encoder]) -> list[Encoder]:

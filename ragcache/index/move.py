@@ -47,7 +47,7 @@ def move_index(path: str | Path, to: str | Path) -> Path:
     path, to = Path(path), Path(to)
     if not (path / _CATALOG).is_file():
         raise no_index(path)
-    check_free(to)
+    check_free(to, "TO")
     if to.resolve().is_relative_to(path.resolve()):
         raise InvalidArgument(f"{to} lies in the index {path} itself; name a folder outside of it.")
     with closing(Catalog(path / _CATALOG)) as catalog:

@@ -228,7 +228,7 @@ def _spec_of(patterns: Sequence[str]) -> "GitIgnoreSpec":
     with needs():
         from pathspec import GitIgnoreSpec
     try:
-        return GitIgnoreSpec.from_lines(patterns)
+        return GitIgnoreSpec.from_lines([patterns] if isinstance(patterns, str) else patterns)
     except ValueError as error:
         wrong = next(pattern for pattern in patterns if not _is_pattern(pattern))
         raise InvalidArgument(f"{wrong!r} is no pattern as in a .gitignore file; give one such as '*.log'.") from error

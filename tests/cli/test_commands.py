@@ -190,6 +190,23 @@ def test_a_dry_run_prices_and_writes_nothing(run: Run, tmp_path: Path, documents
     assert not (tmp_path / "index").exists()
 
 
+def test_a_limit_that_is_refused_leaves_no_index(run: Run, documents: Path, checkpoint: Path, tmp_path: Path) -> None:
+    where = ("--index", tmp_path / "new", "--model", checkpoint)
+    refused = run("ingest", documents, *where, "--max-size", "0")
+    assert (refused.exit_code, "one byte or more, not to 0" in refused.stderr) == (2, True)
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_answer_that_is_too_long_is_told_how_long_it_may_be(run: Run, index: Path) -> None:
+    refused = run("ask", "When was the bridge built?", "--index", index, "--max-new-tokens", 99_999_999)
+    assert refused.exit_code == 2
+    [(prompt, most)] = re.findall(r"prompt has ([\d,]+) tokens .* takes ([\d,]+); let the answer", refused.stderr)
+    left = int(most.replace(",", "")) - int(prompt.replace(",", ""))
+    assert f"let the answer take {left:,} at most (--max-new-tokens" in refused.stderr
+    asked = run("ask", "When was the bridge built?", "--index", index, "--max-new-tokens", left, "--json")
+    assert asked.exit_code == 0
+
+
 def test_a_dry_run_names_what_would_go(run: Run, tmp_path: Path, documents: Path, checkpoint: Path) -> None:
     at = ("--index", tmp_path / "index", "--dry-run", "--json")
     run("ingest", documents, "--index", tmp_path / "index", "--model", checkpoint)

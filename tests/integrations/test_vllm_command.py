@@ -162,6 +162,8 @@ def test_options_of_the_other_engine_are_refused_by_name(index: Path) -> None:
     assert "no engine 'tgi'" in run("serve", "--engine", "tgi").output
     mistyped = run("serve", "--index", index, "--quue", 3)
     assert (mistyped.exit_code, "No such option: --quue" in mistyped.output) == (2, True)
+    surplus = run("serve", "extra")
+    assert (surplus.exit_code, "no place for 'extra'" in surplus.output) == (2, True)
 
 
 def test_vllm_has_to_be_there_and_of_the_version_that_was_tried(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
