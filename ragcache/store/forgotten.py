@@ -19,6 +19,8 @@ LISTED = "(SELECT value FROM json_each(?))"
 #: Those whose left context holds any of some keys.
 MADE_WITH = f'EXISTS (SELECT 1 FROM json_each("left") WHERE value IN {LISTED})'
 
+_AT_ONCE = 64  # blobs deleted while no other process may write to the catalogue
+
 _NAMED = "SELECT key FROM encodings UNION SELECT key FROM lost"
 _STRAYS = f"""
     SELECT DISTINCT encodings.key FROM encodings, json_each("left") AS company
@@ -54,24 +56,32 @@ class Forgotten:
     def delete(self) -> None:
         """Delete the blobs of all that was forgotten, by this process or by one that was killed."""
         keys = [key for (key,) in self._catalog.read("SELECT key FROM forgotten")]
-        for key in filter(is_key, keys):  # what was changed on the disk names no blob
-            self._discard(key)
-            self._store.delete(key)
-        if keys:
-            with self._catalog.transaction() as connection:
-                connection.execute(f"DELETE FROM forgotten WHERE key IN {LISTED}", (_listed(keys),))
+        for first in range(0, len(keys), _AT_ONCE):
+            with self._catalog.transaction() as connection:  # or another process might enter one of them meanwhile
+                query = f"SELECT key FROM forgotten WHERE key IN {LISTED}"
+                still = [key for (key,) in connection.execute(query, (_listed(keys[first : first + _AT_ONCE]),))]
+                for key in filter(is_key, still):  # what was changed on the disk names no blob
+                    self._discard(key)
+                    self._store.delete(key)
+                connection.execute(f"DELETE FROM forgotten WHERE key IN {LISTED}", (_listed(still),))
 
     def sweep(self, keep: Collection[str]) -> None:
         """Delete blobs that nothing names but for some, and KV that was made with others that nothing names.
 
         A killed ingestion leaves the first, and an older version's killed removal both. An ingestion that runs at the
-        same time finds its newest blobs gone, and makes them again the next time.
+        same time finds blobs gone that it had not entered yet, and makes them again the next time.
         """
         if strays := self._catalog.read(_STRAYS, _listed(keep)):
             self.add(key for (key,) in strays)
         named = {key for (key,) in self._catalog.read(_NAMED)}
         for key in [*self._store.list(), *self._store.quarantined()]:
             if key not in named and key not in keep:
+                self._delete_unnamed(key)
+
+    def _delete_unnamed(self, key: str) -> None:
+        """Delete a blob, unless another process has entered it since."""
+        with self._catalog.transaction() as connection:
+            if not connection.execute(f"SELECT 1 FROM ({_NAMED}) WHERE key = ?", (key,)).fetchone():
                 self._store.delete(key)
 
 

@@ -203,6 +203,36 @@ def test_a_text_that_comes_back_keeps_the_kv_that_is_made_for_it(tmp_path: Path,
         assert index.load(chunks[0], Alone(), None).kv is not None
 
 
+@pytest.mark.parametrize("verb", ["delete", "sweep"])
+def test_kv_that_another_process_enters_while_it_is_being_deleted_stays(
+    tmp_path: Path, reader: Reader, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    engine, chunks = make(tmp_path, reader, "naive")
+    index, read = engine.index, Catalog.read
+    index.catalog.remove_document(*(row.id for row in index.catalog.documents() if row.source == "doc0"))
+    if verb == "sweep":  # as if an older version had been killed, which noted nothing
+        with index.catalog.transaction() as connection:
+            connection.execute("DELETE FROM forgotten")
+
+    def while_it_comes_back(self: Catalog, query: str, *parameters: Any) -> Any:
+        found = read(self, query, *parameters)
+        if self is index.catalog and "SELECT key FROM" in query and "json_each" not in query:
+            monkeypatch.undo()
+            with Index(index.path, reader) as other:
+                other.put("doc0", "again", [(TEXTS[0], 0, len(TEXTS[0]))], {})
+                list(other.encode(Alone()))
+        return found
+
+    monkeypatch.setattr(Catalog, "read", while_it_comes_back)
+    if verb == "delete":
+        index.forgotten.delete()
+    else:
+        index.forgotten.sweep({index.prefix_key})
+    index.close()
+    with Index(tmp_path / "index", reader) as index:
+        assert index.load(chunks[0], Alone(), None).kv is not None
+
+
 def test_a_sweep_deletes_what_a_killed_ingestion_left_and_nothing_else(tmp_path: Path, reader: Reader) -> None:
     engine, chunks = make(tmp_path, reader, "sel")
     index = engine.index
