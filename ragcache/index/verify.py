@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
 
-from ragcache.errors import CorruptBlob, IndexFormat, RagCacheError, ingest
+from ragcache.errors import CorruptBlob, IndexFormat, RagCacheError, StorageFull, ingest
 from ragcache.index.reconcile import Differences, prefix_key, reconcile
 from ragcache.index.settings import no_index
 from ragcache.store import BlobStore, Catalog, KeyMaker, open_store, unpack
@@ -109,6 +109,8 @@ def verify(path: str | Path, *, read: bool = True, progress: Progress = lambda s
         If there is no index.
     IndexFormat
         If the catalogue cannot be read at all, or the secret is gone.
+    StorageFull
+        If the disk does not give the vectors, of which nothing is known then.
     """
     path = Path(path)
     if not (path / "catalog.sqlite").is_file():
@@ -165,6 +167,8 @@ def _read_vectors(path: Path, *, read: bool) -> tuple[set[str], list[str], list[
         with closing(Vectors(folder, "chunks")) as vectors:
             ids = vectors.ids()
             return set(ids), vectors.find_damaged(ids) if read else [], vectors.check_file() if read else []
+    except StorageFull:  # nothing was learnt of them
+        raise
     except RagCacheError as error:
         return set(), [], [str(error)]
 

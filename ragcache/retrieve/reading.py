@@ -86,6 +86,10 @@ class Reading:
 
         return self._ask(ask)
 
+    def ids(self) -> Sequence[str] | None:
+        """All ids; None where it fails."""
+        return self._ask(lambda: self._bindings.get(self._id, None, None, None, 0, None, [], *_PLACE).ids)
+
     def get(self, ids: Sequence[str] | None) -> tuple[Sequence[str], Sequence[Sequence[float]]] | None:
         """Those of some ids that are there, or all, with their vectors; None where it fails."""
 

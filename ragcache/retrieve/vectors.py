@@ -292,7 +292,9 @@ class Vectors:
     def ids(self) -> list[str]:
         """All ids, sorted."""
         with guard(self.path), self._turn():
-            return sorted(self._collection.get(include=[])["ids"])
+            reading = self._read()
+            known = None if reading is None else reading.ids()
+            return sorted(self._collection.get(include=[])["ids"] if known is None else known)
 
     def count(self) -> int:
         """How many vectors there are."""

@@ -13,7 +13,7 @@ from faults.test_catalog_damage import ABOUT_KV, CHANGES, damage_file
 from typer.testing import CliRunner
 
 from ragcache import RagCache
-from ragcache.errors import EmptyIndex
+from ragcache.errors import EmptyIndex, StorageFull
 from ragcache.index.reconcile import prefix_key
 from ragcache.index.upkeep import collect_garbage
 from ragcache.index.verify import StoreReport, summarise, verify
@@ -155,3 +155,27 @@ def test_a_reader_that_may_not_write_moves_nothing(path: Path, monkeypatch: pyte
     assert [blob.quarantined for blob in found.bad_blobs] == [False]
     assert "repeat this as the account that ingests" in " ".join(found.next)
     assert len(blobs(path)) == 4
+
+
+def test_who_may_only_read_finds_a_sound_index_sound(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from chromadb.errors import InternalError
+
+    def refuse(*given: object, **options: object) -> None:
+        raise InternalError("error returned from database: (code: 8) attempt to write a readonly database")
+
+    monkeypatch.setattr("ragcache.store.database.is_writable", lambda path: False)
+    monkeypatch.setattr("chromadb.api.client.Client.get_or_create_collection", refuse)
+    found = verify(path)
+    assert found.sound, found
+    assert found.vectors == 3
+
+
+def test_vectors_that_the_disk_does_not_give_are_not_called_damaged(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(vectors: Vectors) -> None:
+        raise StorageFull("the disk refused")
+
+    monkeypatch.setattr(Vectors, "ids", refuse)
+    with pytest.raises(StorageFull):
+        verify(path)
