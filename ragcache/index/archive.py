@@ -24,7 +24,7 @@ import xxhash
 
 from ragcache.errors import IndexFormat, InvalidArgument, KeyMismatch, RagCacheError, StorageFull
 from ragcache.index.reconcile import prefix_key
-from ragcache.index.settings import no_index
+from ragcache.index.settings import find_catalog, looking
 from ragcache.index.verify import verify
 from ragcache.report import Progress, ignore_progress
 from ragcache.store import Catalog, LocalStore
@@ -93,11 +93,11 @@ def export_index(path: str | Path, archive: str | Path, progress: Progress = ign
         If the disk refused; nothing is left of the archive.
     """
     path, archive = Path(path), Path(archive)
-    if not (path / _CATALOG).is_file():
-        raise no_index(path)
-    if archive.exists():
-        raise InvalidArgument(f"{archive} exists already; name a file or folder that does not.")
-    with _staged(archive) as place, closing(Catalog(path / _CATALOG, read_only=True)) as catalog:
+    file = find_catalog(path)
+    with _beside(archive):
+        if archive.exists():
+            raise InvalidArgument(f"{archive} exists already; name a file or folder that does not.")
+    with _staged(archive) as place, closing(Catalog(file, read_only=True)) as catalog:
         snapshot, written = _snapshot(catalog, path, place / "snapshot"), place / "archive"
         with closing(snapshot), _writer(written, tar=archive.suffix == ".tar") as add:
             report = _write_all(path, archive, snapshot, add, progress)
@@ -188,9 +188,10 @@ def import_index(archive: str | Path, path: str | Path, progress: Progress = ign
         If the disk has no room.
     """
     archive, path = Path(archive), Path(path)
-    if not archive.exists():
+    if not os.access(archive, os.R_OK):
         raise InvalidArgument(
-            f"there is no archive {archive}; `ragcache store export {quote(str(archive))}` makes one."
+            f"there is no archive {archive} that this account may read; `ragcache store export {quote(str(archive))}` "
+            "makes one."
         )
     check_free(path, "--index")
     with _staged(path) as place:
@@ -220,9 +221,12 @@ def check_free(path: Path, argument: str) -> None:
     ------
     InvalidArgument
         If it exists and is no empty folder.
+    UnusableIndex
+        If this account may not look.
     """
-    if path.is_symlink() or (path.exists() and not (path.is_dir() and not any(path.iterdir()))):
-        raise InvalidArgument(f"{path} exists already; name a folder that does not with {argument}.")
+    with looking(path):
+        if path.is_symlink() or (path.exists() and not (path.is_dir() and not any(path.iterdir()))):
+            raise InvalidArgument(f"{path} exists already; name a folder that does not with {argument}.")
 
 
 def _receive(
@@ -314,14 +318,21 @@ def _write_vectors(folder: Path, about: Mapping[str, Any]) -> None:
 
 @contextmanager
 def _staged(target: Path) -> Iterator[Path]:
-    """A folder beside what is to be made, which is gone at the end; what the disk refuses is said in our words."""
-    try:
+    """A folder beside what is to be made, which is gone at the end."""
+    with _beside(target):
         target.absolute().parent.mkdir(parents=True, exist_ok=True)
         place = Path(tempfile.mkdtemp(prefix=f".{target.name[:60]}-", dir=target.absolute().parent))
         try:
             yield place
         finally:
             shutil.rmtree(place, ignore_errors=True)
+
+
+@contextmanager
+def _beside(target: Path) -> Iterator[None]:
+    """Say in our words what the disk refuses of what is to be made."""
+    try:
+        yield
     except RagCacheError:
         raise
     except OSError as error:

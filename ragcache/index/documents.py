@@ -16,7 +16,7 @@ from shlex import quote
 from ragcache.errors import NoDocuments
 from ragcache.index.publication import publish_owed
 from ragcache.index.reconcile import prefix_key
-from ragcache.index.settings import no_index
+from ragcache.index.settings import find_catalog
 from ragcache.retrieve.discover import place_of
 from ragcache.store import (
     CALLED,
@@ -102,12 +102,11 @@ class Documents:
         ------
         EmptyIndex
             If there is no index.
+        UnusableIndex
+            If this account may not look.
         """
         path = Path(path)
-        file = path / "catalog.sqlite"
-        if not file.is_file():
-            raise no_index(path)
-        with closing(Catalog(file)) as catalog:
+        with closing(Catalog(find_catalog(path))) as catalog:
             forgotten = Forgotten(catalog, open_store(path))
             try:
                 if catalog.writable:

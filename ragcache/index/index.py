@@ -23,7 +23,7 @@ from ragcache.index.encoding_batches import batches, capacity
 from ragcache.index.encoding_context import STRUCTURAL, IndexEncodingContext, displaced, lacking_extras
 from ragcache.index.reconcile import reconcile
 from ragcache.index.second_sight import SecondSight
-from ragcache.index.settings import KV_FORM, form_of
+from ragcache.index.settings import KV_FORM, form_of, make_folder
 from ragcache.index.stored_kv import StoredKV
 from ragcache.index.variants import fit_variant, rank_rows
 from ragcache.model.buffer import ChunkKV
@@ -97,7 +97,7 @@ class Index:
         second_sight_bytes: int = 0,
     ) -> None:
         self.path = Path(path)
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(self.path)
         self.reader = reader
         self.store = store or open_store(self.path, reader.device)
         self.catalog = Catalog(self.path / "catalog.sqlite", durable=self.store.durable, disk=self.store.disk)

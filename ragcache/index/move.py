@@ -11,7 +11,7 @@ import xxhash
 
 from ragcache.errors import InvalidArgument, StorageFull
 from ragcache.index.archive import check_free
-from ragcache.index.settings import no_index
+from ragcache.index.settings import find_catalog
 from ragcache.store import Catalog
 from ragcache.store.publish import sync_folder
 
@@ -45,12 +45,11 @@ def move_index(path: str | Path, to: str | Path) -> Path:
         If the disk refused; the message says where the index is.
     """
     path, to = Path(path), Path(to)
-    if not (path / _CATALOG).is_file():
-        raise no_index(path)
+    file = find_catalog(path)
     check_free(to, "TO")
     if to.resolve().is_relative_to(path.resolve()):
         raise InvalidArgument(f"{to} lies in the index {path} itself; name a folder outside of it.")
-    with closing(Catalog(path / _CATALOG)) as catalog:
+    with closing(Catalog(file)) as catalog:
         catalog.hold_alone()
         try:
             to.absolute().parent.mkdir(parents=True, exist_ok=True)

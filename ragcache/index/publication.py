@@ -28,6 +28,7 @@ from ragcache.errors import (
     UnreachableStore,
 )
 from ragcache.index.reconcile import prefix_key
+from ragcache.index.settings import make_folder
 from ragcache.store import (
     Attachment,
     Catalog,
@@ -82,7 +83,7 @@ def attach(path: Path, url: str) -> None:
             what = "is a copy of" if known.replica else "is published at"
             raise IndexMismatch(f"the index {path} {what} {known.url}, not {url}; name another folder with --index")
         return
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(path)
     remote = RemoteStore(url)
     owner = hashlib.sha256(load_or_create_secret(path / "secret")).hexdigest()
     claimed = remote.put_if_absent(_OWNER, [json.dumps({"format": _FORMAT, "owner": owner}).encode()])

@@ -1,13 +1,22 @@
 """What an index says of itself before its model is loaded."""
 
 import shutil
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from ragcache.encode import PromptEncoder
-from ragcache.errors import EmptyIndex, IndexFormat, IndexMismatch, MissingEncoding, ingest
+from ragcache.errors import (
+    EmptyIndex,
+    IndexFormat,
+    IndexMismatch,
+    MissingEncoding,
+    StorageFull,
+    UnusableIndex,
+    ingest,
+)
 from ragcache.index.reconcile import reconcile
 from ragcache.method import Method
 from ragcache.model.lazy import Tensor
@@ -97,6 +106,58 @@ def outdated_is_known(catalog: Catalog, recipe: str) -> bool:
     return bool(edition == catalog.edition())
 
 
+@contextmanager
+def looking(path: Path) -> Iterator[None]:
+    """Look whether files of a folder are there, which its system may not let this account do.
+
+    Raises
+    ------
+    UnusableIndex
+        The message names the folder and the system's reason.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise UnusableIndex(
+            f"the folder {path} cannot be looked into ({error.strerror or error}); name a folder that this account may "
+            "use with --index"
+        ) from error
+
+
+def make_folder(path: Path) -> None:
+    """Make an index's folder, readable by its owner only, if it is not there.
+
+    Raises
+    ------
+    StorageFull
+        The message names the folder and the system's reason.
+    """
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageFull(
+            f"the folder {path} cannot be made ({error.strerror or error}); name a folder that this account may use "
+            "with --index"
+        ) from error
+
+
+def find_catalog(path: Path) -> Path:
+    """The file of an index that names all the others.
+
+    Raises
+    ------
+    EmptyIndex
+        If there is no index.
+    UnusableIndex
+        If this account may not look.
+    """
+    file = path / "catalog.sqlite"
+    with looking(path):
+        if file.is_file():
+            return file
+    raise no_index(path)
+
+
 def no_index(path: Path) -> EmptyIndex:
     """The error of whoever needs an index where none is."""
     return EmptyIndex(f"there is no index at {path}; run `{ingest(path, paths='PATH…')}` first")
@@ -162,15 +223,18 @@ def settings_of(path: Path) -> dict[str, Any]:
     ------
     IndexFormat
         If the path is a file.
+    UnusableIndex
+        If this account may not look.
     """
-    if path.is_file():
-        raise IndexFormat(
-            f"{path} is a file, but an index is a folder; name the folder with --index, or run "
-            f"`{ingest('NEW', paths='PATH…')}` for a new one"
-        )
     file = path / "catalog.sqlite"
-    if not file.exists():
-        return {}
+    with looking(path):
+        if path.is_file():
+            raise IndexFormat(
+                f"{path} is a file, but an index is a folder; name the folder with --index, or run "
+                f"`{ingest('NEW', paths='PATH…')}` for a new one"
+            )
+        if not file.exists():
+            return {}
     catalog = Catalog(file)
     try:
         return dict(catalog.setting(_OPENING, {}))

@@ -4,6 +4,7 @@ from contextlib import closing
 from pathlib import Path
 
 from ragcache.index.documents import Documents
+from ragcache.index.settings import find_catalog
 
 
 def collect_garbage(path: str | Path) -> int:
@@ -25,6 +26,7 @@ def collect_garbage(path: str | Path) -> int:
         If there is no index.
     """
     path = Path(path)
+    find_catalog(path)  # or whoever may not look would be told so by the system
     before = _size_of(path)
     with Documents.opened(path) as documents:
         documents.clean()

@@ -8,7 +8,7 @@ from shlex import quote
 
 from ragcache.errors import CorruptBlob, IndexFormat, RagCacheError, StorageFull, ingest
 from ragcache.index.reconcile import Differences, prefix_key, reconcile
-from ragcache.index.settings import no_index
+from ragcache.index.settings import find_catalog
 from ragcache.store import BlobStore, Catalog, KeyMaker, open_store, unpack
 
 #: Told what is being checked, how much of it, and how much there is.
@@ -113,9 +113,7 @@ def verify(path: str | Path, *, read: bool = True, progress: Progress = lambda s
         If the disk does not give the vectors, of which nothing is known then.
     """
     path = Path(path)
-    if not (path / "catalog.sqlite").is_file():
-        raise no_index(path)
-    with closing(Catalog(path / "catalog.sqlite")) as catalog:
+    with closing(Catalog(find_catalog(path))) as catalog:
         store = open_store(path, read_only=not catalog.writable)
         counted, keep = catalog.stats(), {prefix_key(catalog, path)}
         wrong = catalog.check_file()
