@@ -31,11 +31,15 @@
 Messages are one sentence that names the values involved, followed by the next command to run where there is one.
 """
 
+import errno
 from pathlib import Path
 from shlex import quote
 
 #: What to install by: `ragcache` itself is another project's name on the public index.
 DISTRIBUTION = "ragcache-kv"
+
+_FULL, _FORBIDDEN = (errno.ENOSPC, errno.EDQUOT), (errno.EACCES, errno.EPERM, errno.EROFS)
+_SQLITE_FULL, _SQLITE_FORBIDDEN = (13,), (3, 8)  # full; no permission, read-only
 
 
 def install(extra: str = "") -> str:
@@ -52,6 +56,25 @@ def ingest(index: Path | str, *, method: str = "", paths: str = "") -> str:
 def finetune(recipe: str) -> str:
     """Return the command that tunes a model by a recipe."""
     return f"ragcache finetune --recipe {recipe} …"
+
+
+def remedy(error: BaseException, sqlite: int | None = None) -> str:
+    """Return what to do where the system or SQLite refused.
+
+    Parameters
+    ----------
+    error : BaseException
+        Its `errno`, or its `sqlite_errorcode`, says why.
+    sqlite : int, optional
+        SQLite's code, where the error has it in its words only.
+    """
+    system = getattr(error, "errno", None)
+    kind = (getattr(error, "sqlite_errorcode", 0) if sqlite is None else sqlite) & 0xFF
+    if system in _FULL or kind in _SQLITE_FULL:
+        return "free some space and repeat the command"
+    if system in _FORBIDDEN or kind in _SQLITE_FORBIDDEN:
+        return "repeat the command as the account that ingests, or name another place"
+    return "repair it and repeat the command"
 
 
 class RagCacheError(Exception):

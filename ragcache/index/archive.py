@@ -22,7 +22,7 @@ from typing import IO, Any
 import numpy as np
 import xxhash
 
-from ragcache.errors import IndexFormat, InvalidArgument, KeyMismatch, RagCacheError, StorageFull
+from ragcache.errors import IndexFormat, InvalidArgument, KeyMismatch, RagCacheError, StorageFull, remedy
 from ragcache.index.reconcile import prefix_key
 from ragcache.index.settings import find_catalog, looking
 from ragcache.index.verify import verify
@@ -337,8 +337,7 @@ def _beside(target: Path) -> Iterator[None]:
         raise
     except OSError as error:
         raise StorageFull(
-            f"the disk refused a write beside {target} ({error.strerror or error}); free some space and repeat the "
-            "command."
+            f"the disk refused a write beside {target} ({error.strerror or error}); {remedy(error)}."
         ) from error
 
 

@@ -179,7 +179,13 @@ class Documents:
         -------
         int
             How many KV of other documents went with them, to be made again by the next ingestion.
+
+        Raises
+        ------
+        StorageFull
+            If this account may only read the index; nothing is changed then.
         """
+        self._catalog.check_writable()
         gone = list(ids)
         with locks_of(self._path)[0]:
             chunks = [chunk.id for id in gone for chunk in self._catalog.chunks_of(id)]
@@ -191,7 +197,14 @@ class Documents:
         return len(set(deleted) - {key for (key,) in own})
 
     def clean(self) -> None:
-        """Delete what is left of anything that was removed or replaced, on purpose or by a killed process."""
+        """Delete what is left of anything that was removed or replaced, on purpose or by a killed process.
+
+        Raises
+        ------
+        StorageFull
+            If this account may only read the index.
+        """
+        self._catalog.check_writable()
         with locks_of(self._path)[0]:
             self._forgotten.delete()
             self._forgotten.sweep({prefix_key(self._catalog, self._path)})

@@ -21,6 +21,7 @@ from ragcache.errors import (
     StorageFull,
     UnusableIndex,
     ingest,
+    remedy,
 )
 from ragcache.retrieve.graph_files import GraphFiles, clear_unused
 from ragcache.retrieve.needs import needs
@@ -380,7 +381,7 @@ def guard(path: Path) -> Iterator[None]:
         code = re.search(r"\(code: (\d+)\)", str(error))
         kind = int(code[1]) & 0xFF if code else 0
         if kind in _REFUSED or isinstance(error, OSError):
-            raise StorageFull(f"the disk refused {path} ({error}); repair it and repeat the command.") from error
+            raise StorageFull(f"the disk refused {path} ({error}); {remedy(error, kind)}.") from error
         if kind in _LOCKED or "is locked" in str(error):
             raise UnusableIndex(f"{path} is in use by another process ({error}); repeat the command.") from error
         raise IndexFormat(

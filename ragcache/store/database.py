@@ -1,5 +1,6 @@
 """The catalogue's file: SQLite, opened with care, read and written by any number of threads and processes."""
 
+import errno
 import os
 import sqlite3
 import time
@@ -18,6 +19,7 @@ from ragcache.errors import (
     StorageFull,
     UnusableIndex,
     ingest,
+    remedy,
 )
 from ragcache.store.attachment import is_replica
 from ragcache.store.disk import Disk
@@ -152,13 +154,23 @@ class Database:
         found = [str(text) for (text,) in self.read("PRAGMA integrity_check(10)")]
         return [] if found == ["ok"] else [f"{self.path}: {text}" for text in found]
 
-    @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """One transaction, for other tables of this file too; an error leaves no trace of it."""
+    def check_writable(self) -> None:
+        """Refuse whoever may only read the file, before anything beside it is changed.
+
+        Raises
+        ------
+        StorageFull
+            The message says whose turn it is.
+        """
         if not self.writable:
             raise StorageFull(
                 f"{self.path} may only be read by this account; repeat the command as the one that ingests."
             )
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """One transaction, for other tables of this file too; an error leaves no trace of it."""
+        self.check_writable()
         with self._lock, self._turn(), self._guard(), self._connection as connection:  # rolls back on any error
             self._disk.begin(connection)
             yield connection
@@ -177,7 +189,7 @@ class Database:
             except TimeoutError as error:
                 raise UnusableIndex(f"others keep {self.path} locked ({error}); repeat the command.") from error
             except OSError as error:
-                raise self._refused(error.strerror or error) from error
+                raise self._refused(error) from error
             yield
 
     @contextmanager
@@ -202,8 +214,9 @@ class Database:
             return UnusableIndex(f"the catalogue {self.path} cannot be opened now ({error}); repeat the command.")
         return self._damaged(error)
 
-    def _refused(self, error: Exception | str) -> StorageFull:
-        return StorageFull(f"the disk refused a write to {self.path} ({error}); free some space and repeat.")
+    def _refused(self, error: Exception) -> StorageFull:
+        reason = getattr(error, "strerror", None) or error
+        return StorageFull(f"the disk refused a write to {self.path} ({reason}); {remedy(error)}.")
 
     def _damaged(self, error: Exception | str) -> IndexFormat:
         return IndexFormat(
@@ -233,8 +246,14 @@ class Database:
             if self.writable:
                 self._create()
             size = self.path.stat().st_size
+            if not os.access(self.path, os.R_OK):  # SQLite would not say why
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         except OSError as error:
-            raise UnusableIndex(f"the catalogue {self.path} cannot be opened ({error.strerror}).") from error
+            if isinstance(error, RagCacheError):
+                raise
+            raise UnusableIndex(
+                f"the catalogue {self.path} cannot be opened ({error.strerror}); {remedy(error)}."
+            ) from error
         if 0 < size < _HEADER_BYTES:  # SQLite would take it for an empty file and overwrite it
             raise self._damaged(f"it has only {size} bytes")
         with self._guard():

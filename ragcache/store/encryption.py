@@ -14,7 +14,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from ragcache.errors import IndexFormat, InvalidArgument, KeyMismatch, MissingExtra, StorageFull, ingest, install
+from ragcache.errors import (
+    IndexFormat,
+    InvalidArgument,
+    KeyMismatch,
+    MissingExtra,
+    StorageFull,
+    ingest,
+    install,
+    remedy,
+)
 from ragcache.store.publish import publish
 
 if TYPE_CHECKING:
@@ -246,7 +255,7 @@ def _create_mark(folder: Path, key: bytes) -> None:
     try:
         publish(folder / MARK, [json.dumps(about).encode()])
     except OSError as error:
-        raise StorageFull(f"the disk refused a write to {folder} ({error.strerror}); repair it and repeat.") from error
+        raise StorageFull(f"the disk refused a write to {folder} ({error.strerror}); {remedy(error)}.") from error
 
 
 def _read_mark(path: Path) -> tuple[bytes, str]:

@@ -4,7 +4,6 @@ Nothing here knows what the bytes mean. A file appears under its key whole or no
 `LocalStore.put_if_absent` has returned it survives a crash of the process or of the machine.
 """
 
-import errno
 import fcntl
 import math
 import os
@@ -17,7 +16,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Self
 
-from ragcache.errors import CorruptBlob, InvalidArgument, StorageFull
+from ragcache.errors import CorruptBlob, InvalidArgument, StorageFull, remedy
 from ragcache.model.lazy import Tensor, torch
 from ragcache.store.disk import Disk
 from ragcache.store.encryption import OVERHEAD, Encryption, SealBroken, encryption_of
@@ -404,10 +403,7 @@ class LocalStore:
             sync_folder(folder, self.disk)
 
     def _refused(self, error: OSError) -> StorageFull:
-        remedy = "free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "repair it"
-        return StorageFull(
-            f"the disk refused a write under {self.root} ({error.strerror}); {remedy} and repeat the command."
-        )
+        return StorageFull(f"the disk refused a write under {self.root} ({error.strerror}); {remedy(error)}.")
 
 
 def _modified(path: Path) -> float:
