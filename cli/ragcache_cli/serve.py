@@ -137,6 +137,7 @@ def serve(
             tensor_parallel=tensor_parallel, memory=memory, dry_run=dry_run,
         )  # fmt: skip
         return
+    from openai_ragcache.listening import bind
     from openai_ragcache.settings import ServerSettings
     from openai_ragcache.tenants import Tenants, read_keys
 
@@ -164,14 +165,15 @@ def serve(
         "embedder": embedder,
     }
     how |= {"dtype": dtype, "device": device, "second_sight_bytes": learn * _MIB}
-    tenants = (
-        Tenants.of_one(open_index(index, create=True, model=model, **how), key)
-        if keys is None
-        else _open_tenants(read_keys(keys), model, how)
-    )
-    from openai_ragcache.running import run  # torch comes with it, and is here by now in the lean way
+    with bind(host, port) as sockets:  # before the model is loaded, since it may be refused
+        tenants = (
+            Tenants.of_one(open_index(index, create=True, model=model, **how), key)
+            if keys is None
+            else _open_tenants(read_keys(keys), model, how)
+        )
+        from openai_ragcache.running import run  # torch comes with it, and is here by now in the lean way
 
-    run(tenants, settings, lambda url: _tell(url, tenants))
+        run(tenants, settings, lambda url: _tell(url, tenants), sockets)
 
 
 def _open_tenants(folders: dict[str, Path], model: str | None, how: dict[str, Any]) -> "Tenants":

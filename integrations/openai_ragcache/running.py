@@ -1,20 +1,28 @@
 """Listen, until told to stop; then end what was begun."""
 
 import asyncio
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 
 import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from openai_ragcache.app import create_app
+from openai_ragcache.listening import bind, listen
 from openai_ragcache.settings import ServerSettings
 from openai_ragcache.tenants import Tenants
 
 _HEADERS = 64 << 10  # bytes of a request's headers
 
 
-def run(tenants: Tenants, settings: ServerSettings, listening: Callable[[str], None] = lambda url: None) -> None:
+def run(
+    tenants: Tenants,
+    settings: ServerSettings,
+    listening: Callable[[str], None] = lambda url: None,
+    sockets: Sequence[socket.socket] | None = None,
+) -> None:
     """Serve until interrupted or terminated; answers that were begun get their time to end.
 
     Parameters
@@ -25,14 +33,19 @@ def run(tenants: Tenants, settings: ServerSettings, listening: Callable[[str], N
         Where to listen, and the limits.
     listening : callable
         Told the URL once connections are taken.
+    sockets : sequence of socket, optional
+        What `bind` has given, for whoever took the address before the index was opened.
 
     Raises
     ------
     InvalidArgument
-        As `create_app`.
+        As `create_app` and `bind`.
     """
     try:
-        _Listening(configure(tenants, settings), listening).run()
+        config = configure(tenants, settings)
+        with bind(settings.host, settings.port) if sockets is None else nullcontext(sockets) as bound:
+            listen(bound, config.backlog)
+            _Listening(config, listening).run(list(bound))
     finally:
         tenants.close()
 
@@ -93,8 +106,8 @@ class _Listening(uvicorn.Server):
         super().__init__(config)
         self._listening = listening
 
-    async def startup(self, sockets: object = None) -> None:
-        await super().startup(sockets=None)
-        for one in (socket for server in self.servers for socket in server.sockets):
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        for one in sockets or ():
             host, port = one.getsockname()[:2]
             self._listening(f"http://{f'[{host}]' if ':' in host else host}:{port}/v1")

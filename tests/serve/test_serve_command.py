@@ -1,18 +1,22 @@
 """`ragcache serve` in a process of its own."""
 
+import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import httpx
 import pytest
+from openai_ragcache.listening import bind, listen
 from ragcache_cli.main import app
 from serve.served import MODEL
 from typer.testing import CliRunner
 
 from ragcache import RagCache
+from ragcache.errors import InvalidArgument
 
 pytestmark = pytest.mark.slow
 
@@ -60,6 +64,34 @@ def test_wrong_options_are_refused_without_torch() -> None:
     assert done.stdout.split() == ["2", "False"]
 
 
+@pytest.mark.parametrize("port", [None, "1"], ids=["in use", "of an address that is another's"])
+def test_an_address_that_cannot_be_had_is_refused_before_anything_is_loaded(tmp_path: Path, port: str | None) -> None:
+    script = "import sys; from ragcache_cli.main import app\ntry: app(sys.argv[1:])\n"
+    script += "except SystemExit as end: print(end.code, 'torch' in sys.modules)"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        host, option = ("127.0.0.1", "--port") if port is None else ("host.invalid", "--host")
+        port = port or str(taken.getsockname()[1])
+        line = ["serve", "--host", host, "--port", port, "--index", str(tmp_path / "new")]
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", script, *line], capture_output=True, text=True, check=False,
+            env={**os.environ, "RAGCACHE_API_KEY": "k" * 16},
+        )  # fmt: skip
+    assert done.stdout.split() == ["2", "False"], done.stderr
+    [said] = done.stderr.splitlines()
+    assert f"{host}:{port} cannot be listened on (" in said
+    assert said.endswith(f"name another with {option}")
+    assert not (tmp_path / "new").exists()
+
+
+def test_of_two_that_take_an_address_at_once_the_later_one_is_refused_in_our_words() -> None:
+    with bind("127.0.0.1", 0) as first:
+        port = first[0].getsockname()[1]
+        with bind("127.0.0.1", port) as second:
+            listen(first, 1)
+            with pytest.raises(InvalidArgument, match=rf"127\.0\.0\.1:{port} cannot be listened on .*--port"):
+                listen(second, 1)
+
+
 def test_without_the_extra_it_names_the_command_that_installs_it() -> None:
     script = "import sys; sys.modules['fastapi'] = None; from ragcache_cli.main import app; app(['serve'])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
@@ -72,9 +104,20 @@ def test_memory_for_what_is_learnt_and_embedded_is_given_in_mib(
 ) -> None:
     given = []
     monkeypatch.setattr("openai_ragcache.running.run", lambda *args: given.append(args))
-    options = ["--index", str(tmp_path / "new"), "--model", MODEL, "--learn", "3", "--ingest-embedded", "5"]
+    options = [
+        "--index",
+        str(tmp_path / "new"),
+        "--model",
+        MODEL,
+        "--port",
+        "0",
+        "--learn",
+        "3",
+        "--ingest-embedded",
+        "5",
+    ]
     assert CliRunner().invoke(app, ["serve", *options]).exit_code == 0
-    [(tenants, settings, _)] = given
+    [(tenants, settings, _, _)] = given
     assert settings.ingest_embedded_bytes == 5 << 20
     assert tenants.all[0].rag.index.second_sight.limit == 3 << 20
     tenants.close()
