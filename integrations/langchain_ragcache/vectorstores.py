@@ -6,7 +6,7 @@ import inspect
 import uuid
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from langchain_core.documents import Document
 from langchain_core.runnables import run_in_executor
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 #: Most chunks that are kept because a search came upon them.
 FILL = 1000
+_INDEX = "the index that keeps the KV, rag=RagCache.open(...)"
 #: How methods begin that take something away, in the stores of LangChain's partners.
 _REMOVERS = ("delete", "drop", "reset", "clear", "remove", "purge")
 
@@ -97,17 +98,17 @@ class RagCacheVectorStore(VectorStore):
         fill: int = FILL,
     ) -> None:
         check_kind("store", store, VectorStore, "the vector store to wrap, Chroma(...) for instance")
-        index = _checked(rag)
+        check_kind("rag", rag, RagCache, _INDEX)
         name = collection or getattr(store, "_collection_name", None)
         if not name:
             raise InvalidArgument(
                 f"{type(store).__name__} has no name that its chunks could be kept under; give one with collection="
             )
         if folder := chroma_folder(getattr(store, "_client", None)):
-            claim_collection(index.index, name, folder)
+            claim_collection(rag.index, name, folder)
         self.store = store
         self.fill = fill
-        self.kv: Collection = index.collection(name, methods=methods)
+        self.kv: Collection = rag.collection(name, methods=methods)
 
     @classmethod
     def from_texts(
@@ -136,10 +137,10 @@ class RagCacheVectorStore(VectorStore):
         collection, methods
             As in the class.
         """
-        index = _checked(rag)
+        check_kind("rag", rag, RagCache, _INDEX)
         names = [name or str(uuid.uuid4()) for name in ids or [""] * len(texts)]
         made = (store or _chroma()).from_texts(texts, embedding, metadatas, ids=names, **kwargs)
-        self = cls(made, index, collection=collection, methods=methods)
+        self = cls(made, cast(RagCache, rag), collection=collection, methods=methods)
         self.kv.add(_entries(names, texts, metadatas))
         return self
 
@@ -360,13 +361,6 @@ class RagCacheVectorStore(VectorStore):
         if method is None:
             raise NotImplementedError(f"{type(self.store).__name__}, which is wrapped here, has no {name}")
         return method
-
-
-def _checked(rag: object) -> RagCache:
-    """An index, or a refusal of what is none."""
-    if not isinstance(rag, RagCache):
-        raise InvalidArgument(f"rag is {rag!r:.80}; give the index that keeps the KV, rag=RagCache.open(...)")
-    return rag
 
 
 def _entries(names: Sequence[str], texts: Sequence[str], metadatas: Sequence[dict[str, Any]] | None) -> list[Entry]:
