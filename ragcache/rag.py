@@ -18,7 +18,7 @@ from ragcache.engine.speculate import IncrementalRetriever, check_retriever, rea
 from ragcache.engine.stream import Stream
 from ragcache.index.chroma_import import claim_chroma_entries
 from ragcache.index.chunking import Chunking
-from ragcache.index.chunks import Chunk
+from ragcache.index.chunks import Chunk, order_by_document
 from ragcache.index.collection import Collection
 from ragcache.index.documents import Documents, KnownDocument
 from ragcache.index.index import Index
@@ -441,7 +441,7 @@ class RagCache:
 
         def build(chunks: Sequence[Chunk | str], clock: Clock, counter: FlopCounter) -> Request:
             own = replace(options, clock=clock, flop_counter=counter)
-            return self.engine.requests.from_question(question, chunks, own, history)
+            return self.engine.requests.from_question(question, order_by_document(chunks), own, history)
 
         search = partial(retriever.retrieve, *self._query(question, top_k, history))
         return start_early(self.engine, search, build, Clock(self.reader.device))
@@ -460,7 +460,7 @@ class RagCache:
                 self.retrieve(query, top_k=count) if retriever is None else read_final(retriever.retrieve(query, count))
             )
         options = RequestOptions(method, recompute, sampling, clock=clock, check=False)
-        return self.engine.requests.from_question(question, chunks, options, history)
+        return self.engine.requests.from_question(question, order_by_document(chunks), options, history)
 
     def _query(self, question: str, top_k: int | None, history: Sequence[Message]) -> tuple[str, int]:
         """What to search for, and how many chunks."""

@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from ragcache.bundled import CorpusQuestion
-from ragcache.index.chunks import Chunk
+from ragcache.index.chunks import Chunk, order_by_document
 from ragcache.model.decode import Sampling
 from ragcache.rag import RagCache
 from ragcache.report import Progress
@@ -71,7 +71,7 @@ def run(
     """
     answered: dict[tuple[str, str, float | None], list[_Answer]] = {}
     for done, asked in enumerate(questions, 1):
-        chunks = rag.retrieve(asked.question, top_k=top_k)
+        chunks = order_by_document(rag.retrieve(asked.question, top_k=top_k))
         for who in field:
             said = rag.engine.answer(
                 asked.question, chunks, method=who.method, recompute=who.recompute, sampling=Sampling(max_new_tokens=24)

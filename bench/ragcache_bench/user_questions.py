@@ -8,7 +8,7 @@ from typing import Any
 
 from ragcache import methods
 from ragcache.errors import InvalidArgument
-from ragcache.index.chunks import Chunk
+from ragcache.index.chunks import Chunk, order_by_document
 from ragcache.index.settings import lacks_encoding, nothing_in
 from ragcache.method import Method
 from ragcache.model.decode import Sampling
@@ -131,7 +131,7 @@ def _chunks(rag: RagCache, question: OwnQuestion, top_k: int) -> list[Chunk]:
         found = rag.retrieve(question.question, top_k=top_k)
         if not found:
             raise nothing_in(rag.index.path)
-        return found
+        return order_by_document(found)
     found = rag.index.chunks(question.chunks)
     if lacking := sorted(set(question.chunks) - {chunk.id for chunk in found}):
         raise InvalidArgument(

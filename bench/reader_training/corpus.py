@@ -182,13 +182,19 @@ def make_corpus(seed: int = 7) -> tuple[dict[str, str], list[CorpusQuestion]]:
     return writer.documents, writer.questions()
 
 
-def write_corpus(folder: Path, seed: int = 7) -> None:
-    """Write `folder/corpus/` and `folder/questions.jsonl`."""
+def write_documents(folder: Path, seed: int = 7) -> list[CorpusQuestion]:
+    """Write the documents into a folder; return the questions."""
     documents, questions = make_corpus(seed)
     for path, text in documents.items():
-        target = folder / "corpus" / path
+        target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
+    return questions
+
+
+def write_corpus(folder: Path, seed: int = 7) -> None:
+    """Write `folder/corpus/` and `folder/questions.jsonl`."""
+    questions = write_documents(folder / "corpus", seed)
     lines = [json.dumps(asdict(q), ensure_ascii=False) for q in questions]
     (folder / "questions.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
 

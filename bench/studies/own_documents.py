@@ -24,6 +24,7 @@ from ragcache_bench.datasets.item import holds
 from ragcache_bench.metrics import Interval, bootstrap, exact_match
 
 from ragcache import RagCache, Sampling
+from ragcache.index.chunks import order_by_document
 
 METHODS = ("auto", "full")
 
@@ -50,7 +51,7 @@ def main(
     use_threads(threads)
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as place:
-        asked = _write_articles(data, Path(place))
+        asked = write_articles(data, Path(place))
         drawn = random.Random(seed).sample(asked, min(n, len(asked)))
         scores: dict[tuple[str, str], list[float]] = {}
         for model in split(models):
@@ -80,7 +81,7 @@ def _difference(scores: dict[tuple[str, str], list[float]], ours: tuple[str, str
     return bootstrap([a - b for a, b in zip(scores[ours], scores[theirs], strict=True)])
 
 
-def _write_articles(data: Path, place: Path) -> list[Asked]:
+def write_articles(data: Path, place: Path) -> list[Asked]:
     """Every article as a Markdown file under its title; the questions about them."""
     asked = []
     for item in squad(data):
@@ -97,7 +98,7 @@ def _answers(
     """A row per method, and which of its answers hold an accepted one."""
     with tempfile.TemporaryDirectory() as index, RagCache.open(index, model=model, dtype=dtype) as rag:
         rag.ingest([place])
-        retrieved = [rag.retrieve(one.question) for one in asked]
+        retrieved = [order_by_document(rag.retrieve(one.question)) for one in asked]
         found = [any(holds(chunk.text, one.answers) for chunk in of) for one, of in zip(asked, retrieved, strict=True)]
         for method in METHODS:
             said = [

@@ -54,14 +54,15 @@ def certify(
     with open_index(index, model=model, adapter=adapter, embedder=embedder, dtype=dtype, device=device) as rag:
         from ragcache.engine.certificate import certify as examine
         from ragcache.engine.certificate import generate_questions
+        from ragcache.index.chunks import order_by_document
 
         asked = generate_questions(rag.index, count) if wanted is None else wanted
         if rag.model_note:
             note(rag.model_note)
         with progress() as bars:
             found = examine(
-                rag.engine, asked, lambda question: rag.retrieve(question, top_k=top_k), method or rag.method,
-                progress=bars,
+                rag.engine, asked, lambda question: order_by_document(rag.retrieve(question, top_k=top_k)),
+                method or rag.method, progress=bars,
             )  # fmt: skip
         file = found.write(rag.index.path) if rag.index.writable else None
     if as_json:

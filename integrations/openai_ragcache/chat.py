@@ -22,6 +22,7 @@ from ragcache.engine.chat import merge_messages
 from ragcache.engine.clock import Clock
 from ragcache.engine.request import Request, RequestOptions
 from ragcache.errors import UnsupportedModel
+from ragcache.index.chunks import order_by_document
 
 router = APIRouter()
 
@@ -74,7 +75,7 @@ def chat_builder(rag: RagCache, body: ChatBody) -> Callable[[RequestOptions], Re
     def build(options: RequestOptions) -> Request:
         clock = options.clock or Clock(rag.reader.device)
         with clock.stage("retrieve", waits=False):
-            found = [] if count is None else rag.retrieve(question.text, top_k=count)
+            found = [] if count is None else order_by_document(rag.retrieve(question.text, top_k=count))
         chunks = [*_chunks(engine, body.documents), *found]
         return engine.requests.from_question(question.text, chunks, replace(options, clock=clock), history, tools)
 

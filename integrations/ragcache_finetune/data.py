@@ -10,6 +10,7 @@ from ragcache_bench.questions.level import Level
 from ragcache_bench.user_questions import read
 
 from ragcache.errors import InvalidArgument
+from ragcache.index.chunks import order_by_document
 from ragcache.rag import RagCache
 from ragcache_finetune.contexts import Asked, Context, read_contexts
 from ragcache_finetune.settings import Settings
@@ -67,9 +68,8 @@ def retrieve(settings: Settings, note: Callable[[str], None]) -> list[Context]:
         if not any(answer.strip() for answer in one.answers):
             raise InvalidArgument(f'line {one.line} of {settings.questions} has no answer to learn; add its "answers"')
     with RagCache.open(settings.data, create=False) as rag:
-        found = [
-            (one, tuple(chunk.text for chunk in rag.retrieve(one.question, top_k=settings.top_k))) for one in asked
-        ]
+        lists = [order_by_document(rag.retrieve(one.question, top_k=settings.top_k)) for one in asked]
+    found = [(one, tuple(chunk.text for chunk in chunks)) for one, chunks in zip(asked, lists, strict=True)]
     if all(len(texts) < 2 for _, texts in found):
         raise InvalidArgument(
             f"{settings.data} retrieves one chunk for a question, so there is no border between chunks to learn from; "

@@ -74,7 +74,7 @@ class Answer:
     text, question, model : str
         What was said, to what, and by which model.
     sources : tuple of Source
-        What was retrieved, most similar first.
+        What was retrieved, in the order in which it was read.
     report : CacheReport
         Where each chunk's KV came from, and how long it took.
     comparison : Comparison or None

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from ragcache.model.buffer import ChunkKV
 from ragcache.prompt import Segment
@@ -37,6 +37,8 @@ class Chunk:
     title: int = 0
     origin: Origin = "known"
     called: str = ""
+    document: str = ""
+    ordinal: int = 0
 
     @property
     def reported(self) -> str:
@@ -74,7 +76,10 @@ def chunk_of(row: ChunkRow, document: DocumentRow) -> Chunk:
     source = document.metadata.get(CALLED) or document.source
     marks = marks_within(document.metadata.get(MARKS, ()), row.start, row.end)
     title = len(row.text) - len(row.body)
-    return Chunk(row.id, source, row.text, Segment(row.token_ids, row.text, row.id), marks=marks, title=title)
+    segment = Segment(row.token_ids, row.text, row.id)
+    return Chunk(
+        row.id, source, row.text, segment, marks=marks, title=title, document=row.document, ordinal=row.ordinal
+    )
 
 
 def read_chunks(catalog: Catalog, ids: Sequence[str]) -> list[Chunk]:
@@ -82,6 +87,30 @@ def read_chunks(catalog: Catalog, ids: Sequence[str]) -> list[Chunk]:
     rows = catalog.chunks(ids)
     documents = {name: catalog.document(name) for name in {row.document for row in rows}}
     return [chunk_of(row, document) for row in rows if (document := documents[row.document]) is not None]
+
+
+_Read = TypeVar("_Read", bound="Chunk | str")
+
+
+def order_by_document(chunks: Sequence[_Read]) -> list[_Read]:
+    """Retrieved chunks in the order to read them in: a document's together, as they stand in it, the best one's first.
+
+    What a chunk leaves out ("it costs …") stands in front of it in its document, not in a more similar chunk. OP-RAG
+    (Yu et al., arXiv 2409.01666) reads the chunks of one long document so.
+
+    Parameters
+    ----------
+    chunks : sequence of Chunk or str
+        Best first. A text, or a chunk of no document, keeps its rank.
+    """
+    groups: dict[str | int, list[_Read]] = {}
+    for rank, chunk in enumerate(chunks):
+        groups.setdefault((isinstance(chunk, Chunk) and chunk.document) or rank, []).append(chunk)
+    return [one for group in groups.values() for one in sorted(group, key=_place_in_document)]
+
+
+def _place_in_document(chunk: Chunk | str) -> int:
+    return chunk.ordinal if isinstance(chunk, Chunk) else 0
 
 
 def document_id(source: str) -> str:

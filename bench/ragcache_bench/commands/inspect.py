@@ -108,6 +108,7 @@ _Seen = tuple["Inspection", dict[str, Any], Sequence[str], Sequence[int]]
 
 def _of_index(question: str, index: Path, model: str | None, top_k: int | None, lens: Lens, *, named: bool) -> _Seen:
     """A question over one's own index; only methods that it holds KV for are compared, unless they were `named`."""
+    from ragcache.index.chunks import order_by_document
     from ragcache.rag import RagCache
     from ragcache_bench import report
     from ragcache_bench.inspection import encoder_of
@@ -121,7 +122,7 @@ def _of_index(question: str, index: Path, model: str | None, top_k: int | None, 
         compared = lens.shares(method, lens.others if named else held)
         for row in (method, *(row for row, _ in compared)):
             rag.engine.check_encoding(row)
-        chunks = rag.retrieve(question, top_k=top_k)
+        chunks = order_by_document(rag.retrieve(question, top_k=top_k))
         seen = look(
             rag.reader, rag.index, question, chunks, method, lens.recompute,
             others=compared, sampling=lens.sampling,
