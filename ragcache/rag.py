@@ -441,7 +441,7 @@ class RagCache:
 
         def build(chunks: Sequence[Chunk | str], clock: Clock, counter: FlopCounter) -> Request:
             own = replace(options, clock=clock, flop_counter=counter)
-            return self.engine.requests.from_question(question, order_by_document(chunks), own, history)
+            return self.engine.requests.from_question(question, chunks, own, history)
 
         search = partial(retriever.retrieve, *self._query(question, top_k, history))
         return start_early(self.engine, search, build, Clock(self.reader.device))

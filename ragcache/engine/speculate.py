@@ -20,7 +20,7 @@ from ragcache.engine.prefill import Prefilled, choose_strategy
 from ragcache.engine.request import Request
 from ragcache.engine.stream import Stream
 from ragcache.errors import InvalidArgument, RagCacheError
-from ragcache.index.chunks import Chunk
+from ragcache.index.chunks import Chunk, order_by_document
 from ragcache.model.cost import FlopCounter
 from ragcache.report import Speculation
 
@@ -115,7 +115,7 @@ class _Feed:
                 with self._changed:
                     if self._closed:
                         break
-                    self._newest, self.count = list(chunks), self.count + 1
+                    self._newest, self.count = order_by_document(chunks), self.count + 1
                     self._changed.notify_all()
             getattr(found, "close", lambda: None)()
         except BaseException as raised:  # or whoever waits would wait forever

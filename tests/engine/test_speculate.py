@@ -6,6 +6,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -91,6 +92,16 @@ def test_a_provisional_list_that_turns_out_final_is_kept(rag: Any, prefills: Any
     assert search.asked == (QUESTION, 3)
     assert search.thread != threading.get_ident()
     assert found.token_ids == expected(one.engine, same)
+
+
+def test_a_document_s_chunks_in_another_rank_are_the_same_prompt(rag: Any, prefills: Any) -> None:
+    one, chunks = rag
+    first, second = (replace(chunk, document="one", ordinal=place) for place, chunk in enumerate(chunks[:2]))
+    retriever = Scripted([second, first], prefills(0), [first, second])
+    answer = one.ask(QUESTION, retriever=retriever, sampling=SHORT)
+    told = answer.report.speculation
+    assert (told.lists, told.dropped, told.kept_early) == (2, 0, True)
+    assert [source.text for source in answer.sources] == [first.text, second.text]
 
 
 def test_a_provisional_list_that_changes_is_dropped_and_the_report_says_what_it_took(rag: Any, prefills: Any) -> None:
