@@ -12,7 +12,9 @@ from ragcache.index.chunks import order_by_document
 from ragcache.prompt import Segment
 
 SHORT = Sampling(max_new_tokens=1)
-FERRY = "# The ferry\n\nIt leaves at nine.\n\n# The price\n\nIt costs four crowns.\n\n# The way back\n\nIt takes an hour.\n"
+FERRY = (
+    "# The ferry\n\nIt leaves at nine.\n\n# The price\n\nIt costs four crowns.\n\n# The way back\n\nIt takes an hour.\n"
+)
 MILL = "# The mill\n\nIt grinds oats.\n\n# The miller\n\nHe sleeps at noon.\n"
 
 
