@@ -51,7 +51,7 @@ def main(
     use_threads(threads)
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as place:
-        asked = write_articles(data, Path(place))
+        asked = _write_articles(data, Path(place))
         drawn = random.Random(seed).sample(asked, min(n, len(asked)))
         scores: dict[tuple[str, str], list[float]] = {}
         for model in split(models):
@@ -81,7 +81,7 @@ def _difference(scores: dict[tuple[str, str], list[float]], ours: tuple[str, str
     return bootstrap([a - b for a, b in zip(scores[ours], scores[theirs], strict=True)])
 
 
-def write_articles(data: Path, place: Path) -> list[Asked]:
+def _write_articles(data: Path, place: Path) -> list[Asked]:
     """Every article as a Markdown file under its title; the questions about them."""
     asked = []
     for item in squad(data):
