@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from conftest import byte_tokenizer, tiny_model, write_adapter
+from figures import short
 from staged import QUESTION, TEXTS, make
 
 from ragcache.engine.answer import Answer
@@ -352,6 +353,20 @@ def test_what_caches_kept_from_prompts_are_worth_is_what_was_measured() -> None:
         assert float(held or 0) == pytest.approx(row["bytes"] / 2**20, abs=0.51)
 
 
+def test_what_is_found_and_read_right_is_what_was_measured() -> None:
+    rows = json.loads((DOCS / "benchmarks" / "retrieval-corpus.json").read_text())["rows"]
+    shares = {(row["set"], row["kind"], row["retriever"], row["measure"]): row["share"] for row in rows}
+    page = (DOCS / "documents.md").read_text(encoding="utf-8")
+    for kind, name in (("one-hop", "one fact"), ("two-hop", "two facts"), ("section", "a section")):
+        for search in ("hybrid", "iterative"):
+            cells = [
+                short(shares[of, kind, search, measure])
+                for of in ("corpus", "drawn")
+                for measure in ("recall", "auto", "auto at 0", "full")
+            ]
+            assert f"| {name} | {search} | {' | '.join(cells)} |" in page
+
+
 def test_what_tuning_to_read_apart_is_worth_is_what_was_measured() -> None:
     page = (DOCS / "guides" / "tuned-readers.md").read_text(encoding="utf-8")
     figure = r"(-?[.\d]+|)"
@@ -359,7 +374,8 @@ def test_what_tuning_to_read_apart_is_worth_is_what_was_measured() -> None:
     public = json.loads((DOCS / "benchmarks" / "tuned-rows-smollm2.json").read_text())
     rows = {(row["method"], row["recompute"]): row for row in public["pooled"]}
     shown = [("full", None), ("naive", None), ("random", 0.05), ("auto", 0.0), ("turborag", 0.0)]
-    shown += [("block-attention", 0.0), ("full of turborag", None), ("full of block-attention", None)]
+    tuned = ("turborag", "block-attention", "kvlink")
+    shown += [("block-attention", 0.0), ("kvlink", 0.0), *((f"full of {name}", None) for name in tuned)]
     line = rf"^\| [^|]+ \| {figure} ?\| ?{figure} ?\| ?{span} ?\| ?{span} ?\|$"
     told = re.findall(line, page.replace("**", ""), re.MULTILINE)
     assert len(told) == len(shown)
@@ -370,12 +386,14 @@ def test_what_tuning_to_read_apart_is_worth_is_what_was_measured() -> None:
         names = ("sub_em_delta", "sub_em_low", "sub_em_high", "gain", "gain_low", "gain_high")
         for said, name in zip(spans, names, strict=True):
             assert not said or float(said) == pytest.approx(row[name], abs=0.00051)
+    costs = {one["recipe"]: one["ordinary"] for one in public["meta"]["tuned"]}
+    nats = [costs["turborag"]["nats_before"], *(costs[name]["nats_after"] for name in tuned)]
+    flat = " ".join(page.split())
+    assert "{} nats a token before, {}, {} and {} after".format(*(short(one, 3) for one in nats)) in flat
+    assert f"count as {rows['kvlink', 0.0]['charged']:.1%} of the".replace("%", " %") in flat
     own = json.loads((DOCS / "benchmarks" / "tuned-rows-reader.json").read_text())
     rows = {(row["method"], row["recompute"]): row for row in own["pooled"] if row["task"] == "all tasks"}
-    lines = {
-        f"`{name}`": ((name, 0.0), (name, 0.05), (f"full of {name}", None))
-        for name in ("turborag", "block-attention", "kvlink")
-    }
+    lines = {f"`{name}`": ((name, 0.0), (name, 0.05), (f"full of {name}", None)) for name in tuned}
     lines["control:"] = (("naive of full", None), ("auto of full", 0.05), ("full of full", None))
     for name, cells in lines.items():
         said = " | ".join(f"{rows[cell]['score']:.3f}"[1:] for cell in cells)
@@ -383,7 +401,6 @@ def test_what_tuning_to_read_apart_is_worth_is_what_was_measured() -> None:
     plain = [
         f"{rows[one]['score']:.3f}"[1:] for one in (("full", None), ("naive", None), ("random", 0.05), ("auto", 0.05))
     ]
-    flat = " ".join(page.split())
     assert "full prefill {}, `naive` {}, random 5 % {}, **default {}**".format(*plain) in flat
     twins = [row["score"] for row in own["pooled"] if row["task"] == "all twins"]
     assert "all of them have .95 to .98" in flat
