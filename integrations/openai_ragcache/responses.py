@@ -24,6 +24,7 @@ from ragcache import Chunk, Message
 from ragcache.engine.chat import merge_messages
 from ragcache.engine.clock import Clock
 from ragcache.engine.request import Request, RequestOptions
+from ragcache.index.chunks import order_by_document
 
 router = APIRouter()
 
@@ -109,7 +110,8 @@ class _Asked:
         requests = self.tenant.rag.engine.requests
         if self.tool is None:
             return lambda options: requests.from_prompt([*self.history, Message("user", self.question)], options)
-        return lambda options: requests.from_question(self.question, chunks, options, self.history)
+        read = order_by_document(chunks)
+        return lambda options: requests.from_question(self.question, read, options, self.history)
 
 
 class _Response:
