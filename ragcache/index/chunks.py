@@ -25,8 +25,8 @@ class Chunk:
 
     The first `title` characters of its text are a title line, and stand elsewhere in the document. Whether another
     document may be meant, which has its text too, is its `origin`: see `ragcache.index.copies`. Of a text that the
-    index does not have, `source` is empty, and `called` is what the caller calls its document, if it says. `document` is
-    the document's id, empty where there is none, and `ordinal` the chunk's place in it, from 0.
+    index does not have, `source` is empty, and `called` is what the caller calls its document, if it says.
+    `document` is the document's id, empty where there is none, and `ordinal` the chunk's place in it, from 0.
     """
 
     id: str
