@@ -94,11 +94,11 @@ def chain(model: Runnable[Any, Any], store: VectorStore, k: int = 6) -> Runnable
 
 
 @pytest.mark.slow
-def test_documents_are_answered_as_the_command_line_answers(
+def test_documents_are_answered_as_the_engine_answers_in_their_order(
     rag: RagCache, store: RagCacheVectorStore, model: ChatRagCache
 ) -> None:
     for question in asked():
-        own = rag.ask(question, top_k=6)
+        own = rag.engine.answer(question, rag.retrieve(question, top_k=6), method=rag.method)
         found = store.similarity_search(question, k=6)
         assert [one.text for one in own.sources] == [one.page_content for one in found]
         said = model.invoke(question, documents=found)

@@ -154,13 +154,13 @@ async def test_every_response_mode_finds_what_it_left_verbatim(
 @pytest.mark.slow
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize("streaming", [False, True])
-async def test_nodes_are_answered_as_the_command_line_answers(
+async def test_nodes_are_answered_as_the_engine_answers_in_their_order(
     index: VectorStoreIndex, llm: RagCacheLLM, rag: RagCache, streaming: bool, is_async: bool
 ) -> None:
     synthesizer = RagCacheSynthesizer(llm, streaming=streaming)
     engine = index.as_query_engine(llm=llm, response_synthesizer=synthesizer, similarity_top_k=6)
     for question in asked():
-        own = rag.ask(question, top_k=6)
+        own = rag.engine.answer(question, rag.retrieve(question, top_k=6), method=rag.method)
         text, response = await said(engine, question, is_async=is_async)
         assert [one.text for one in own.sources] == [node.get_content() for node in response.source_nodes]
         assert text.rstrip() == own.text
