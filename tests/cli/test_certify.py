@@ -30,11 +30,11 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_it_writes_what_a_comparison_of_both_answers_finds(index: Path, tmp_path: Path) -> None:
     (tmp_path / "questions.txt").write_text("\n\n".join(QUESTIONS))
-    line = ["certify", "--index", str(index), "--questions", str(tmp_path / "questions.txt"), "--top-k", "12", "--json"]
+    line = ["certify", "--index", str(index), "--questions", str(tmp_path / "questions.txt"), "--top-k", "6", "--json"]
     result = CliRunner().invoke(app, [*line, "--at-least", "1"])
     found = json.loads(result.stdout)
     with RagCache.open(index, create=False) as rag:
-        answers = [[rag.ask(one, top_k=12, method=name).token_ids for name in (None, "full")] for one in QUESTIONS]
+        answers = [[rag.ask(one, top_k=6, method=name).token_ids for name in (None, "full")] for one in QUESTIONS]
         same = sum(one == other for one, other in answers)
         assert 0 < same < len(QUESTIONS), "a comparison that can fail"
         assert found["fingerprint"] == rag.reader.fingerprint
