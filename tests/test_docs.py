@@ -365,6 +365,19 @@ def test_what_is_found_and_read_right_is_what_was_measured() -> None:
                 for measure in ("recall", "auto", "auto at 0", "full")
             ]
             assert f"| {name} | {search} | {' | '.join(cells)} |" in page
+    earlier = json.loads((DOCS / "benchmarks" / "retrieval-corpus-best-first.json").read_text())["rows"]
+    first = {(row["kind"], row["retriever"], row["measure"]): short(row["share"]) for row in earlier}
+    told = [first["section", search, measure] for measure in ("auto", "full") for search in ("hybrid", "iterative")]
+    assert "the default answered {} and {} right, and full prefill {} and {}".format(*told) in " ".join(page.split())
+    decided = " ".join((DOCS / "decisions.md").read_text(encoding="utf-8").split())
+    pairs = [
+        (first[kind, "hybrid", measure], short(shares["corpus", kind, "hybrid", measure]))
+        for kind in ("section", "one-hop")
+        for measure in ("full", "auto")
+    ]
+    said = "full prefill answered {} best chunk first and {} by document, the default {} and {}; of the one-fact "
+    said += "questions {} and {}, and {} and {}, which is noise"
+    assert said.format(*(one for pair in pairs for one in pair)) in decided
 
 
 def test_what_tuning_to_read_apart_is_worth_is_what_was_measured() -> None:

@@ -1,4 +1,4 @@
-"""What is retrieval worth, part by part? Title lines, and words beside meaning, on three sets of documents.
+"""What is retrieval worth, part by part? Title lines, and words beside meaning, on four sets of documents.
 
     python bench/studies/retrieval.py --data FOLDER --out docs/benchmarks/retrieval.json
     python bench/studies/retrieval.py --sets corpus,drawn --titles both --out docs/benchmarks/retrieval-corpus.json
