@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import astuple, replace
 from pathlib import Path
+from typing import Any
 
 import httpx
 import openai
@@ -12,15 +13,16 @@ import pytest
 from fastapi.testclient import TestClient
 from openai import OpenAI
 from openai.types.responses import ResponseFailedEvent
-from openai_ragcache import ServerSettings, Tenants, create_app
+from openai_ragcache import ServerSettings, Tenants, create_app, responses
 from openai_ragcache.api_errors import ApiError
 from openai_ragcache.engine_queue import EngineQueue, QueueFull
 from openai_ragcache.generation import Generation, Piece
+from openai_ragcache.stores import search
 from openai_ragcache.tenants import Tenant
 from openai_ragcache.uploads import Member, UploadedFile, VectorStore
 from serve.served import MODEL, serve
 
-from ragcache import RagCache
+from ragcache import Chunk, RagCache
 from ragcache.bundled import corpus_path
 
 KEYS = {name: f"{name}-0123456789abcdef" for name in ("a", "b")}
@@ -93,6 +95,27 @@ def test_a_search_finds_the_chunk_and_its_file(client: OpenAI, store: str) -> No
     assert "Mara Voss" in found[0].content[0].text
     assert 0 <= found[1].score <= found[0].score <= 1
     assert len(found) == 2
+
+
+def test_what_a_response_found_is_read_as_it_stands_in_its_file(
+    client: OpenAI, tenants: Tenants, store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def last_first(*asked: Any) -> list[Chunk]:
+        return sorted(search(*asked), key=lambda chunk: -chunk.ordinal)
+
+    monkeypatch.setattr(responses, "search", last_first)
+    tools = [{"type": "file_search", "vector_store_ids": [store], "max_num_results": 3}]
+    question = "What is the budget of the project Amber Raven?"
+    response = client.responses.create(
+        model=MODEL, input=question, tools=tools, include=["file_search_call.results"], max_output_tokens=1
+    )
+    index = tenants.all[0].rag.index
+    read = index.chunks([one["id"] for one in response.model_extra["ragcache"]["chunks"]])
+    own = [chunk.ordinal for chunk in read if chunk.source.endswith(PAGE.name)]
+    assert own == sorted(own)
+    assert len(own) > 1
+    results = [one.text for one in response.output[0].results if one.filename == PAGE.name]
+    assert len(results) == len(own), "the search call shows what was found"
 
 
 def test_a_response_is_answered_from_a_store_s_kv_and_cites_its_files(
