@@ -1,6 +1,7 @@
 """A Chroma collection, read through the bindings that Chroma's client calls: they are imported in a tenth of its time.
 
-An opening sees its own files as they were, so it is of use as long as nobody has written since: `mark_of` tells.
+An opening sees its own files as they were, so it is of use as long as nobody has changed them since. `mark_of` tells at
+once; but Chroma also writes when it opens a folder, which changes nothing: then `state_of` tells.
 """
 
 import os
@@ -11,6 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Self, TypeVar
+from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,6 +124,21 @@ def mark_of(path: Path) -> tuple[int | bytes, ...]:
             return about.st_ino, about.st_size, about.st_mtime_ns, file.read(_CHANGES.stop)[_CHANGES]
     except OSError:
         return ()
+
+
+def state_of(path: Path) -> str | None:
+    """What changes whenever vectors do, though not when a process only opens Chroma's folder; None if it can't be read.
+
+    Every change takes the next number of a queue, and a search graph is of one of them.
+    """
+    file = path / _DATABASE
+    newest = "SELECT max(seq_id) FROM embeddings_queue"
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(file.absolute()))}?mode=ro", uri=True)) as database:
+            asked = newest, "SELECT * FROM max_seq_id ORDER BY 1", "SELECT id, name FROM collections ORDER BY 1"
+            return repr((file.stat().st_ino, *(list(database.execute(query)) for query in asked)))
+    except (OSError, sqlite3.Error):
+        return None
 
 
 def copy_collection(path: Path, folder: Path) -> Path:

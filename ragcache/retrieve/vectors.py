@@ -25,7 +25,7 @@ from ragcache.errors import (
 )
 from ragcache.retrieve.graph_files import GraphFiles, clear_unused
 from ragcache.retrieve.needs import needs
-from ragcache.retrieve.reading import Reading, is_chromas, mark_of
+from ragcache.retrieve.reading import Reading, is_chromas, mark_of, state_of
 from ragcache.store import hold_turn
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class Vectors:
         self._name = name
         self._reading: Reading | None = None
         self._mark: tuple[int | bytes, ...] | None = None
+        self._state: str | None = None
         self._graph = GraphFiles(path)
         self._written: tuple[int | bytes, ...] | None = None  # the mark behind which the client knows all
         with guard(path), self._lock():
@@ -87,13 +88,19 @@ class Vectors:
             )
 
     def _read(self) -> Reading | None:
-        """The collection without its client, opened again when anybody has written to it."""
+        """The collection without its client, opened again when anybody has changed it."""
         mark = mark_of(self.path)
-        if mark != self._mark:
+        if mark == self._mark:
+            return self._reading
+        state = state_of(self.path)
+        if self._reading is None or state is None or state != self._state:
             self._close_reading()
             if not mark:  # deleted under us: the client has files that have no name any more
                 self._close_client()
-            self._reading, self._mark = Reading.open(self.path, self._name), mark
+            self._reading = Reading.open(self.path, self._name)
+            if self._reading is None or not self._reading.copied:  # opening has written, in our turn
+                mark, state = mark_of(self.path), state_of(self.path)
+        self._mark, self._state = mark, state
         return self._reading
 
     def _close_reading(self) -> None:

@@ -226,6 +226,26 @@ def test_chroma_is_only_opened_by_whoever_has_the_turn(
     assert all(held)
 
 
+def test_readers_that_take_turns_open_the_folder_once_each(vectors: Vectors, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Opening takes far longer than a question, and Chroma writes to its database then, which changes nothing."""
+    opened, real = list[Path](), module.Reading.open
+
+    def open_reading(path: Path, name: str) -> Any:
+        opened.append(path)
+        return real(path, name)
+
+    monkeypatch.setattr(module.Reading, "open", open_reading)
+    readers = [Vectors(vectors.path, "chunks") for _ in range(2)]
+    for _ in range(3):
+        for reader in readers:
+            assert reader.query(unit(40)[3], 1)[0][0] == "c0003"
+            assert reader.count() == 40
+    assert len(opened) == 2
+    vectors.delete(["c0003"])
+    assert [reader.count() for reader in (*readers, *readers)] == [39] * 4
+    assert len(opened) == 4
+
+
 def test_compacting_leaves_nothing_of_removed_vectors(vectors: Vectors) -> None:
     gone = [unit(40)[row].tobytes() for row in range(20)]
 
