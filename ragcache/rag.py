@@ -116,8 +116,8 @@ class RagCache:
             An object with `split_text(text)`, or a function of a text; what is over a limit is split further.
         retriever : {"dense", "hybrid", "iterative"}, optional
             How chunks are found, as long as this is open: by their vectors; by those and by their words (BM25), the two
-            rankings fused, which is the default; or so, and again with the best sentence that was found, for questions
-            that take two facts.
+            rankings fused, which is the default; or so and by their sentences, and again with the best of those, for
+            questions that take two facts.
         reranker : str or Reranker, optional
             A cross-encoder of sentence-transformers, or an object with `score(question, texts)`, that puts what was
             found in its final order, as long as this is open.

@@ -95,8 +95,8 @@ Retrieve = Annotated[
     typer.Option(
         "--retrieve",
         metavar="HOW",
-        help="How chunks are found: dense, by vectors; hybrid, by those and words (default); iterative, the same and "
-        "again with the best sentence found.",
+        help="How chunks are found: dense, by vectors; hybrid, by those and words (default); iterative, by those "
+        "and their sentences, and again with the best of them.",
     ),
 ]
 Rerank = Annotated[

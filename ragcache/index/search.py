@@ -2,8 +2,7 @@
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
+from itertools import chain, zip_longest
 
 from ragcache.errors import InvalidArgument
 from ragcache.index.chunks import Chunk
@@ -14,7 +13,7 @@ from ragcache.retrieve.given import AnyEmbedder
 from ragcache.retrieve.places import sentences_of
 
 _DEPTH, _LEAST = 4, 20  # so many times the chunks that are wanted are ranked, and at least so many
-_POOL = 12  # chunks whose sentences may lead to others
+_POOL, _LEADS = 12, 3  # chunks whose sentences are looked at, and sentences that are searched with
 
 
 @dataclass(frozen=True)
@@ -77,24 +76,36 @@ class Search:
     def _search_again(
         self, question: str, count: int, retriever: Retriever, sources: Container[str] | None
     ) -> list[Chunk]:
-        """Half of the chunks for the question, the others for the question with the best sentence that it found.
+        """Three quarters of the chunks for the question, the others for it with each of the best sentences found.
 
         The second fact of a question may share no word with it: who makes a thing is asked in order to ask about the
         maker. Iterative retrieval as in Shao et al., "Enhancing Retrieval-Augmented Large Language Models with
-        Iterative Retrieval-Generation Synergy" (2305.15294), with a sentence of the chunks in place of an answer.
+        Iterative Retrieval-Generation Synergy" (2305.15294), with sentences of the chunks in place of an answer. A
+        chunk is also ranked by its best sentence, which its vector may tell little of where others stand beside it.
         """
         first = self._search(question, max(count, _POOL), retriever, sources)
-        said = list(dict.fromkeys(one for chunk in first[:_POOL] for one in sentences_of(chunk.text)))
+        said = [(chunk, one) for chunk in first[:_POOL] for one in sentences_of(chunk.body)]
         if not said:
             return first
-        [asked, *meanings] = self.embedder.embed([question, *said])
-        best = said[int(np.argmax([float(asked @ one) for one in meanings]))]
-        again = self._search(f"{question} {best}", count, retriever, sources)
-        found = {chunk.text.strip(): chunk for chunk in first[: -(-count // 2)]}
-        scores = {chunk.id: chunk.score for chunk in first}
-        for chunk in (*again, *first):
-            found.setdefault(chunk.text.strip(), replace(chunk, score=scores.get(chunk.id)))
+        similar = self._compare(question, [text for chunk, one in said for text in (one, _under_title(chunk, one))])
+        best: dict[str, float] = {}
+        for chunk, one in said:
+            best[chunk.id] = max(similar[one], similar[_under_title(chunk, one)], best.get(chunk.id, -1.0))
+        known = {chunk.id: chunk for chunk in first}
+        ranked = [known[name] for name in fuse_ranks(list(known), sorted(best, key=lambda name: -best[name]))]
+        leads = sorted({one: similar[one] for _, one in said}, key=lambda one: -similar[one])[:_LEADS]
+        again = [self._search(f"{question} {one}", count, retriever, sources) for one in leads]
+        found = {chunk.text.strip(): chunk for chunk in ranked[: max(1, count * 3 // 4)]}
+        for chunk in (*filter(None, chain.from_iterable(zip_longest(*again))), *ranked):
+            score = known[chunk.id].score if chunk.id in known else None  # not of the question with a sentence
+            found.setdefault(chunk.text.strip(), replace(chunk, score=score))
         return list(found.values())
+
+    def _compare(self, question: str, texts: Sequence[str]) -> dict[str, float]:
+        """The cosine similarity of each text to a question."""
+        once = list(dict.fromkeys(texts))
+        [asked, *meanings] = self.embedder.embed([question, *once])
+        return {text: float(asked @ meaning) for text, meaning in zip(once, meanings, strict=True)}
 
     def _rerank(self, question: str, chunks: Sequence[Chunk]) -> list[Chunk]:
         if self.reranker is None or not chunks:
@@ -107,3 +118,7 @@ class Search:
             )
         order = sorted(range(len(chunks)), key=lambda place: -scores[place])
         return [chunks[place] for place in order]
+
+
+def _under_title(chunk: Chunk, sentence: str) -> str:
+    return chunk.text[: chunk.title] + sentence

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 
 Retriever = Literal["dense", "hybrid", "iterative"]
-"""How chunks are found: by their vectors; by their words too; by those, and again with the best sentence found."""
+"""How chunks are found: by their vectors; by their words too; by those and their sentences, and again with the best."""
 
 RETRIEVERS: tuple[Retriever, ...] = get_args(Retriever)
 DEFAULT_RETRIEVER: Retriever = "hybrid"

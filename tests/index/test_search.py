@@ -11,6 +11,7 @@ from ragcache import RagCache
 from ragcache.errors import InvalidArgument
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
+from ragcache.retrieve import Titles
 
 PAGES = {
     "ferry.txt": "The ferry leaves the harbour at nine.",
@@ -129,17 +130,47 @@ MAKERS = {
 }
 
 
-def test_an_iterative_search_goes_on_from_the_best_sentence_that_it_found(tmp_path: Path, checkpoint: Path) -> None:
+def test_an_iterative_search_goes_on_from_the_best_sentences_that_it_found(tmp_path: Path, checkpoint: Path) -> None:
     for name, text in MAKERS.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     question = "What is the phone number of the company that makes the Pelpra pump?"
     with RagCache.open(tmp_path / "index", model=str(checkpoint), method="naive", retriever="iterative") as rag:
         rag.ingest(sorted(tmp_path.glob("*.txt")), titles="none")
-        first = [chunk.text for chunk in rag._search.find(question, 2, "hybrid")]
-        again = rag.retrieve(question, top_k=2)
+        first = [chunk.text for chunk in rag._search.find(question, 3, "hybrid")]
+        again = [chunk.text for chunk in rag.retrieve(question, top_k=3)]
         assert MAKERS["b.txt"] not in first
-        assert [chunk.text for chunk in again] == [MAKERS["a.txt"], MAKERS["b.txt"]]
-        assert len({chunk.id for chunk in rag.retrieve(question, top_k=4)}) == 4
+        assert again == [MAKERS["a.txt"], MAKERS["c.txt"], MAKERS["b.txt"]]
+        assert [len({chunk.id for chunk in rag.retrieve(question, top_k=top_k)}) for top_k in (1, 2, 4)] == [1, 2, 4]
+
+
+class Exact:
+    """Finds one text, and what says the same; then what is old."""
+
+    name, max_tokens = "exact", 400
+
+    def __init__(self, *same: str) -> None:
+        self.same = {text.casefold() for text in same}
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        old = [[0.6, 0.8] if "old" in text else [0.0, 1.0] for text in texts]
+        return [[1.0, 0.0] if text.casefold() in self.same else rest for text, rest in zip(texts, old, strict=True)]
+
+
+@pytest.mark.parametrize("titles", ["none", "both"])
+def test_an_iterative_search_also_ranks_chunks_by_their_best_sentence(
+    tmp_path: Path, checkpoint: Path, titles: Titles
+) -> None:
+    """What a chunk says beside much else, its vector may tell little of; so may a sentence without its title."""
+    question, sentence = "When may one come?", "It opens at noon."
+    embedder = Exact(question, sentence if titles == "none" else f"Harbour\n{sentence}")
+    texts = {f"{name}.txt": f"The {name} is old." for name in ("barn", "forge", "mill", "quarry", "tower")}
+    for name, text in {**texts, "harbour.txt": f"The quay is wide. {sentence}"}.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    with RagCache.open(tmp_path / "index", model=str(checkpoint), method="naive", embedder=embedder) as rag:
+        rag.ingest(sorted(tmp_path.glob("*.txt")), titles=titles)
+        first, again = (rag._search.find(question, 6, retriever) for retriever in ("hybrid", "iterative"))
+    assert [sentence in chunk.text for chunk in first].index(True) == 5
+    assert [sentence in chunk.text for chunk in again].index(True) == 2
 
 
 def test_a_search_of_some_documents_finds_a_text_that_others_have_too(tmp_path: Path, reader: Reader) -> None:
