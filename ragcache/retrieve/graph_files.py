@@ -132,7 +132,10 @@ def clear_unused(path: Path) -> None:
         if _is_unused(header):  # later all of a file is in use
             for file in map(header.with_name, _RESERVED):
                 with suppress(FileNotFoundError), file.open("r+b") as opened:
-                    opened.write(bytes(os.fstat(opened.fileno()).st_size))
+                    reserved = opened.read()
+                    if reserved.strip(b"\0"):  # or every question would write
+                        opened.seek(0)
+                        opened.write(bytes(len(reserved)))
 
 
 def _is_unused(header: Path) -> bool:

@@ -246,6 +246,20 @@ def test_readers_that_take_turns_open_the_folder_once_each(vectors: Vectors, mon
     assert len(opened) == 4
 
 
+def test_questions_write_nothing(vectors: Vectors) -> None:
+    def files() -> dict[Path, tuple[int, int]]:
+        return {file: (file.stat().st_ino, file.stat().st_mtime_ns) for file in vectors.path.rglob("*")}
+
+    reader = Vectors(vectors.path, "chunks")
+    reader.query(unit(40)[3], 1)
+    before = files()
+    assert len(before) > 4
+    for row in range(3):
+        reader.query(unit(40)[row], 1)
+        reader.similarities(unit(40)[row], ["c0001"])
+    assert files() == before
+
+
 def test_compacting_leaves_nothing_of_removed_vectors(vectors: Vectors) -> None:
     gone = [unit(40)[row].tobytes() for row in range(20)]
 
