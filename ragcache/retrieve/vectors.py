@@ -64,7 +64,7 @@ class Vectors:
         self._mark: tuple[int | bytes, ...] | None = None
         self._state: str | None = None
         self._graph = GraphFiles(path)
-        self._written: tuple[int | bytes, ...] | None = None  # the mark behind which the client knows all
+        self._written: str | None = None  # the state behind which the client knows all
         with guard(path), self._lock():
             if self._read() is None:
                 _ = self._collection
@@ -76,7 +76,7 @@ class Vectors:
             from chromadb.config import Settings
         with guard(self.path):
             client = PersistentClient(self.path, settings=Settings(anonymized_telemetry=False))
-        self._written = mark_of(self.path)  # its graph is read when it is first used
+        self._written = state_of(self.path)  # its graph is read when it is first used
         return client
 
     @property
@@ -116,13 +116,13 @@ class Vectors:
         """
         self._close_reading()
         with guard(self.path), self._turn():
-            if self._written != mark_of(self.path):
+            if self._written is None or self._written != state_of(self.path):
                 self._close_client()
             self._graph.forget()
             try:
                 yield self._collection
             finally:
-                self._written = mark_of(self.path)
+                self._written = state_of(self.path)
 
     @contextmanager
     def _turn(self) -> Iterator[None]:

@@ -246,6 +246,18 @@ def test_readers_that_take_turns_open_the_folder_once_each(vectors: Vectors, mon
     assert len(opened) == 4
 
 
+def test_a_writer_keeps_its_client_while_the_folder_is_only_opened(
+    vectors: Vectors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import chromadb
+
+    monkeypatch.setattr(chromadb, "PersistentClient", lambda *_, **__: pytest.fail("opened again"))
+    for row in range(40, 43):
+        vectors.upsert(names(row, row + 1), unit(1, seed=row))
+        assert len(vectors.ids()) == row + 1
+        assert Vectors(vectors.path, "chunks").count() == row + 1
+
+
 def test_questions_write_nothing(vectors: Vectors) -> None:
     def files() -> dict[Path, tuple[int, int]]:
         return {file: (file.stat().st_ino, file.stat().st_mtime_ns) for file in vectors.path.rglob("*")}
