@@ -1,10 +1,10 @@
-import atexit
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from multiprocessing.util import Finalize
 from pathlib import Path
 
 import pytest
@@ -32,7 +32,8 @@ def load(tmp_path_factory: pytest.TempPathFactory) -> "partial[Reader]":
 def temporary() -> Iterator[Path]:
     """A folder for temporary files; processes speak through sockets there, whose paths must be short."""
     folder = tempfile.mkdtemp(prefix="rc")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # one of the processes outlives these tests
+    # One of the processes outlives these tests, and so does the folder that they share in it.
+    Finalize(None, shutil.rmtree, (folder,), {"ignore_errors": True}, exitpriority=-200)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tempfile.tempdir", folder)
         yield Path(folder)
