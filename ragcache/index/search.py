@@ -1,6 +1,6 @@
 """Search: the chunks of an index that speak to a question, by meaning, by words, and by a second look."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 
@@ -88,17 +88,13 @@ class Search:
         if not said:
             return first
         similar = self._compare(question, [text for chunk, one in said for text in (one, _under_title(chunk, one))])
-        best: dict[str, float] = {}
-        for chunk, one in said:
-            best[chunk.id] = max(similar[one], similar[_under_title(chunk, one)], best.get(chunk.id, -1.0))
-        known = {chunk.id: chunk for chunk in first}
-        ranked = [known[name] for name in fuse_ranks(list(known), sorted(best, key=lambda name: -best[name]))]
+        ranked = _rank_by_sentence(first, said, similar)
         leads = sorted({one: similar[one] for _, one in said}, key=lambda one: -similar[one])[:_LEADS]
         again = [self._search(f"{question} {one}", count, retriever, sources) for one in leads]
         found = {chunk.text.strip(): chunk for chunk in ranked[: max(1, count * 3 // 4)]}
+        scores = {chunk.id: chunk.score for chunk in first}  # of the question alone
         for chunk in (*filter(None, chain.from_iterable(zip_longest(*again))), *ranked):
-            score = known[chunk.id].score if chunk.id in known else None  # not of the question with a sentence
-            found.setdefault(chunk.text.strip(), replace(chunk, score=score))
+            found.setdefault(chunk.text.strip(), replace(chunk, score=scores.get(chunk.id)))
         return list(found.values())
 
     def _compare(self, question: str, texts: Sequence[str]) -> dict[str, float]:
@@ -118,6 +114,17 @@ class Search:
             )
         order = sorted(range(len(chunks)), key=lambda place: -scores[place])
         return [chunks[place] for place in order]
+
+
+def _rank_by_sentence(
+    chunks: Sequence[Chunk], said: Sequence[tuple[Chunk, str]], similar: Mapping[str, float]
+) -> list[Chunk]:
+    """Chunks as they are ranked and as their best sentences are, the two rankings fused."""
+    best: dict[str, float] = {}
+    for chunk, one in said:
+        best[chunk.id] = max(similar[one], similar[_under_title(chunk, one)], best.get(chunk.id, -1.0))
+    known = {chunk.id: chunk for chunk in chunks}
+    return [known[name] for name in fuse_ranks(list(known), sorted(best, key=lambda name: -best[name]))]
 
 
 def _under_title(chunk: Chunk, sentence: str) -> str:
