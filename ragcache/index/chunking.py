@@ -82,8 +82,8 @@ class Chunking:
     def embed(self, rows: Sequence[ChunkRow]) -> NDArray[np.float32]:
         """Vectors of some chunks, (rows, dim): of their text with or without its title line, as their document says."""
         catalog = self.index.catalog
-        documents = {name: catalog.document(name) for name in {row.document for row in rows}}
-        return self.embedder.embed([self._embedded_text(row, documents[row.document]) for row in rows])
+        documents = {one.id: one for one in catalog.documents({row.document for row in rows})}
+        return self.embedder.embed([self._embedded_text(row, documents.get(row.document)) for row in rows])
 
     def _embedded_text(self, row: ChunkRow, document: DocumentRow | None) -> str:
         about = document.metadata if document else {}

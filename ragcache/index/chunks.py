@@ -86,8 +86,8 @@ def chunk_of(row: ChunkRow, document: DocumentRow) -> Chunk:
 def read_chunks(catalog: Catalog, ids: Sequence[str]) -> list[Chunk]:
     """Chunks by id, in the order asked for; those that are gone are left out."""
     rows = catalog.chunks(ids)
-    documents = {name: catalog.document(name) for name in {row.document for row in rows}}
-    return [chunk_of(row, document) for row in rows if (document := documents[row.document]) is not None]
+    documents = {one.id: one for one in catalog.documents({row.document for row in rows})}
+    return [chunk_of(row, documents[row.document]) for row in rows if row.document in documents]
 
 
 _Read = TypeVar("_Read", bound="Chunk | str")

@@ -1,8 +1,11 @@
 """Search: the chunks of an index that speak to a question, by meaning, by words, and by a second look."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ragcache.errors import InvalidArgument
 from ragcache.index.chunks import Chunk
@@ -38,7 +41,7 @@ class Search:
     reranker: Reranker | None = None
 
     def find(
-        self, question: str, count: int, retriever: Retriever, sources: Container[str] | None = None
+        self, question: str, count: int, retriever: Retriever, sources: Collection[str] | None = None
     ) -> list[Chunk]:
         """The best chunks for a question, best first, each text once, with its cosine similarity where known.
 
@@ -47,34 +50,42 @@ class Search:
         search = self._search_again if retriever == "iterative" else self._search
         return mark_copies(self.index, self._rerank(question, search(question, count, retriever, sources))[:count])
 
-    def _search(self, question: str, count: int, retriever: Retriever, sources: Container[str] | None) -> list[Chunk]:
+    def _search(self, question: str, count: int, retriever: Retriever, sources: Collection[str] | None) -> list[Chunk]:
         """At least `count` chunks, if there are as many.
 
         Files and vector stores may have brought the same texts, so more are looked for until there are enough.
         """
         [embedding] = self.embedder.embed([question])
         deep = retriever != "dense" or self.reranker is not None
-        total = self.vectors.count()
+        within = None if sources is None else self.index.catalog.chunk_ids(sources)
+        total = self.vectors.count() if within is None else len(within)
         wanted = min(max(_DEPTH * count, _LEAST) if deep else count, max(total, 1))
         while True:
-            similar = dict(self.vectors.query(embedding, wanted))
+            similar = dict(self._nearest(embedding, wanted, within))
             names = list(similar)
             if retriever != "dense":
-                worded = self.index.catalog.search_words(question, wanted)
+                worded = self.index.catalog.search_words(question, wanted, within)
                 # What has no vector has no KV yet, or belongs to a program's own store.
                 similar |= self.vectors.similarities(embedding, [name for name in worded if name not in similar])
                 names = fuse_ranks(names, [name for name in worded if name in similar])
             distinct: dict[str, Chunk] = {}
             for chunk in self.index.chunks(names):
-                if sources is not None and chunk.source not in sources:
-                    continue
                 distinct.setdefault(chunk.text.strip(), replace(chunk, score=similar[chunk.id]))
             if len(distinct) >= count or wanted >= total:
                 return list(distinct.values())
             wanted *= 2
 
+    def _nearest(
+        self, embedding: NDArray[np.float32], count: int, within: Sequence[str] | None
+    ) -> list[tuple[str, float]]:
+        """The ids of the most similar chunks, of all or of some, with their similarities, best first."""
+        if within is None:
+            return self.vectors.query(embedding, count)
+        similar = self.vectors.similarities(embedding, within)
+        return sorted(similar.items(), key=lambda hit: (-hit[1], hit[0]))[:count]
+
     def _search_again(
-        self, question: str, count: int, retriever: Retriever, sources: Container[str] | None
+        self, question: str, count: int, retriever: Retriever, sources: Collection[str] | None
     ) -> list[Chunk]:
         """Three quarters of the chunks for the question, the others for it with each of the best sentences found.
 

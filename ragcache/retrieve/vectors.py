@@ -234,10 +234,7 @@ class Vectors:
         ids : Sequence[str]
             Of chunks.
         """
-        if not ids:
-            return {}
-        stored = self._vectors_of(ids)
-        return {name: float(vector @ embedding) for name, vector in stored.items()}
+        return {name: float(vector @ embedding) for name, vector in self.stored(ids).items()}
 
     def _vectors_of(self, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """Those of some vectors that are there, by id."""

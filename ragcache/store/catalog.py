@@ -9,7 +9,7 @@ import json
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -28,6 +28,7 @@ from ragcache.store.forgotten import (
     recall,
 )
 from ragcache.store.schema import (
+    CALLED,
     CHUNK,
     COLLECTION,
     DOCUMENT,
@@ -187,9 +188,10 @@ class Catalog(Database):
         """Find a document by where it came from."""
         return next(iter(self._documents("WHERE source = ?", source)), None)
 
-    def documents(self) -> list[DocumentRow]:
-        """List all documents, by source."""
-        return self._documents("ORDER BY source")
+    def documents(self, ids: Collection[str] | None = None) -> list[DocumentRow]:
+        """List all documents, or those of some ids, by source."""
+        some = () if ids is None else (json.dumps(list(ids)),)
+        return self._documents(f"{f'WHERE id IN {LISTED}' if some else ''} ORDER BY source", *some)
 
     def chunk(self, id: str) -> ChunkRow | None:
         """Find a chunk by its id."""
@@ -220,6 +222,12 @@ class Catalog(Database):
         found = self.read("SELECT id, document FROM chunks ORDER BY document, ordinal")
         return [(id, document) for id, document in found]
 
+    def chunk_ids(self, sources: Collection[str]) -> list[str]:
+        """List the ids of all chunks of the documents that are called so, by document and in reading order."""
+        called = f"coalesce(nullif(json_extract(documents.metadata, '$.{CALLED}'), ''), source)"
+        query = f"SELECT chunks.id FROM chunks JOIN documents ON documents.id = document WHERE {called} IN {LISTED}"
+        return [id for (id,) in self.read(f"{query} ORDER BY document, ordinal", json.dumps(list(sources)))]
+
     def texts(self) -> list[tuple[str, str]]:
         """List every chunk's id and text, by document and in reading order."""
         return [(id, text) for id, text in self.read("SELECT id, text FROM chunks ORDER BY document, ordinal")]
@@ -228,7 +236,7 @@ class Catalog(Database):
         """Tokens of every chunk."""
         return [size // 4 for (size,) in self.read("SELECT length(token_ids) FROM chunks")]
 
-    def search_words(self, question: str, count: int) -> list[str]:
+    def search_words(self, question: str, count: int, within: Collection[str] | None = None) -> list[str]:
         """Find the ids of chunks that share words with a question, best first by BM25.
 
         Parameters
@@ -237,11 +245,15 @@ class Catalog(Database):
             In any words; they are compared without case and accents, whole.
         count : int
             How many; fewer come back where fewer share a word.
+        within : collection of str, optional
+            The ids of the chunks that may be found, otherwise all.
         """
         # As they are written: SQLite folds them as it folded the texts, in which "ß" stays what it is.
         words = {word.casefold(): word for word in _WORD.findall(question)}.values()
-        query = "SELECT id FROM words JOIN chunks ON number = words.rowid WHERE words MATCH ? ORDER BY rank, id LIMIT ?"
-        return [id for (id,) in self.read(query, " OR ".join(f'"{word}"' for word in words), count)] if words else []
+        some = () if within is None else (json.dumps(list(within)),)
+        found = f"words JOIN chunks ON number = words.rowid WHERE words MATCH ? {f'AND id IN {LISTED}' if some else ''}"
+        asked = " OR ".join(f'"{word}"' for word in words), *some, count
+        return [id for (id,) in self.read(f"SELECT id FROM {found} ORDER BY rank, id LIMIT ?", *asked)] if words else []
 
     def purge(self) -> None:
         """Leave nothing of removed text in the file or its log."""

@@ -11,7 +11,7 @@ from ragcache import RagCache
 from ragcache.errors import InvalidArgument
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
-from ragcache.retrieve import Titles
+from ragcache.retrieve import Retriever, Titles
 
 PAGES = {
     "ferry.txt": "The ferry leaves the harbour at nine.",
@@ -184,3 +184,16 @@ def test_a_search_of_some_documents_finds_a_text_that_others_have_too(tmp_path: 
             for retriever in ("dense", "iterative"):
                 assert [chunk.source for chunk in rag._search.find("Who leads it?", 3, retriever, [source])] == [source]
         assert rag.retrieve("Who leads it?", sources=[]) == []
+
+
+@pytest.mark.parametrize("retriever", ["dense", "hybrid", "iterative"])
+def test_a_search_of_some_documents_reads_no_others(
+    index: Path, retriever: Retriever, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with RagCache.open(index, embedder=Blind()) as rag:
+        read, real = list[str](), rag.index.chunks
+        monkeypatch.setattr(rag.index, "chunks", lambda ids: read.extend(ids) or real(ids))
+        [source] = [one.source for one in rag.documents() if one.source.endswith("mill.txt")]
+        [chunk] = rag._search.find("Where is pump QX-417?", 3, retriever, [source])
+    assert chunk.text == PAGES["mill.txt"]
+    assert set(read) == {chunk.id}

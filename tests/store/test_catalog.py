@@ -466,6 +466,18 @@ def test_chunks_are_found_by_their_words_best_first(catalog):
     assert catalog.search_words("?!", 5) == catalog.search_words("harbour", 5) == []
 
 
+def test_chunks_of_documents_are_found_by_what_those_are_called(catalog):
+    catalog.put_document(document("a", "a.md"), [said("a0", "A ferry."), said("a1", "A mill.")])
+    catalog.put_document(document("b", "b.md", called="Handbook"), [said("b0", "Another ferry.")])
+    catalog.put_document(document("c", "c.md", called=""), [said("c0", "The last ferry.")])
+    assert [one.id for one in catalog.documents(["c", "a", "gone"])] == ["a", "c"]
+    assert catalog.chunk_ids(["a.md", "gone.md"]) == ["a0", "a1"]
+    assert catalog.chunk_ids(["Handbook", "c.md"]) == ["b0", "c0"]
+    assert catalog.chunk_ids(["b.md"]) == catalog.chunk_ids([]) == []
+    assert catalog.search_words("ferry", 5, ["a1", "c0", "gone"]) == ["c0"]
+    assert catalog.search_words("ferry", 5, []) == []
+
+
 @pytest.mark.parametrize("word", ["Hauptstraße", "HAUPTSTRAßE", "Büro", "Bu\u0308ro", "buro", "İstanbul", "istanbul"])
 def test_words_are_found_however_their_letters_are_written(catalog, word):
     catalog.put_document(document("a"), [said("a0", "Das Büro in İstanbul liegt in der Hauptstraße 5.")])
