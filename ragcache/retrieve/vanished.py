@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Collection, Iterable, Sequence
+from functools import cache
 from pathlib import Path
 
 from ragcache.errors import NoDocuments
@@ -63,10 +64,17 @@ def absent(path: str | Path) -> bool:
 
 
 def _under(known: Iterable[str], paths: Iterable[str | Path]) -> list[str]:
+    """Those of the known files that are one of these paths or below one, by any way, with links and without."""
     roots = {way for path in paths for way in (os.path.abspath(path), place_of(path), os.path.realpath(path))}
-    return [source for source in known if _ways(source) & roots]
 
+    @cache  # many files lie in few folders
+    def look(folder: str) -> tuple[str, bool]:
+        place = os.path.realpath(folder)
+        return place, any(str(one) in roots for way in {folder, place} for one in (Path(way), *Path(way).parents))
 
-def _ways(source: str) -> set[str]:
-    """A file's path and those of all folders above it, with links and without."""
-    return {str(one) for way in {source, place_of(source)} for one in (Path(way), *Path(way).parents)}
+    def is_under(source: str) -> bool:
+        folder, name = os.path.split(source)
+        place, below = look(folder)
+        return below or not roots.isdisjoint({source, os.path.join(place, name)})
+
+    return list(filter(is_under, known))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ragcache.errors import InvalidArgument, NoDocuments, UnreadableDocument, UnsupportedDocument
-from ragcache.retrieve import Found, find
+from ragcache.retrieve import Found, find, gone
 
 
 def grow(root: Path, *names: str) -> Path:
@@ -187,3 +187,17 @@ def test_an_index_below_the_folder_is_no_document(tmp_path: Path) -> None:
     assert names(found, tmp_path) == ["a.md"]
     assert found.ignored == (f"{tmp_path}/index/",)
     assert found.skipped == ()
+
+
+def test_folders_are_resolved_once_however_many_files_are_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("kept", "lost"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "lost")
+    known = [str(tmp_path / folder / f"{number}.md") for folder in ("kept", "lost") for number in range(100)]
+    resolved, real = list[str](), os.path.realpath
+    monkeypatch.setattr("os.path.realpath", lambda path, **how: resolved.append(str(path)) or real(path, **how))
+    assert gone(known, [tmp_path / "kept" / "7.md"]) == [known[7]]
+    assert len(resolved) < 10
+    assert gone(known, [tmp_path / "link"]) == known[100:]
