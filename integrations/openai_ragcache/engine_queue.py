@@ -64,6 +64,8 @@ class Job(Generic[Result]):
         Gives results, one after the other; runs in the engine's thread, and should call the job's `check` often.
     loop : AbstractEventLoop
         Where the results are awaited.
+    alone : bool
+        Whether it must not run in the middle of background work.
 
     Attributes
     ----------
@@ -71,8 +73,9 @@ class Job(Generic[Result]):
         Milliseconds in the queue.
     """
 
-    def __init__(self, work: "Work[Result]", loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, work: "Work[Result]", loop: asyncio.AbstractEventLoop, alone: bool = False) -> None:
         self.waited_ms = 0.0
+        self.alone = alone
         self._work = work
         self._loop = loop
         self._results: asyncio.Queue[Result | _Failure | None] = asyncio.Queue()
@@ -139,6 +142,8 @@ Work = Callable[[Job[Result]], Iterator[Result]]
 class EngineQueue:
     """Runs jobs one at a time, in a thread of its own; those in the background when no other waits.
 
+    Background work that takes long lets others run between its steps, by `run_waiting`.
+
     Parameters
     ----------
     limit : int
@@ -150,7 +155,7 @@ class EngineQueue:
         self._waiting: deque[Job[Any]] = deque()
         self._background: deque[Job[Any]] = deque()
         self._idle: deque[IdleWork] = deque()
-        self._running: Job[Any] | None = None
+        self._running: list[Job[Any]] = []  # one in the background, and one that runs between its steps
         self._idle_runs = False
         self._seconds = 1.0  # of a job, lately
         self._closed = False
@@ -174,8 +179,8 @@ class EngineQueue:
         """Whether new work is taken, and done."""
         return not self._closed and self._thread.is_alive()
 
-    def submit(self, work: Work[Result]) -> Job[Result]:
-        """Have some work done for the running event loop.
+    def submit(self, work: Work[Result], *, alone: bool = False) -> Job[Result]:
+        """Have some work done for the running event loop; `alone`, not in the middle of what runs in the background.
 
         Raises
         ------
@@ -184,7 +189,7 @@ class EngineQueue:
         QueueClosed
             If the queue was closed.
         """
-        [job] = self._accept(self._waiting, self._limit, [work], lambda: None)
+        [job] = self._accept(self._waiting, self._limit, [work], lambda: None, alone)
         return job
 
     def submit_background(
@@ -209,9 +214,14 @@ class EngineQueue:
         return self._accept(self._background, _BACKGROUND, works, first)
 
     def _accept(
-        self, queue: deque[Job[Any]], limit: int, works: Sequence[Work[Result]], first: Callable[[], object]
+        self,
+        queue: deque[Job[Any]],
+        limit: int,
+        works: Sequence[Work[Result]],
+        first: Callable[[], object],
+        alone: bool = False,
     ) -> list[Job[Result]]:
-        jobs = [Job(work, asyncio.get_running_loop()) for work in works]
+        jobs = [Job(work, asyncio.get_running_loop(), alone) for work in works]
         with self._changed:
             if self._closed:
                 raise QueueClosed("the server is stopping; try again when it is back")
@@ -251,31 +261,48 @@ class EngineQueue:
             self._waiting.clear()
             self._background.clear()
             self._idle.clear()
-            if self._running is not None:
-                self._running.cancel()
+            for job in self._running:
+                job.cancel()
             self._changed.notify()
         self._thread.join(timeout)
 
+    def run_waiting(self) -> None:
+        """Run the jobs that wait now, up to one that must be alone. Background work calls it where it holds nothing."""
+        for _ in range(self.waiting):
+            if (job := self._next_between()) is not None:
+                self._run_job(job)
+
+    def _next_between(self) -> Job[Any] | None:
+        with self._changed:
+            if self._closed or not self._waiting or self._waiting[0].alone:
+                return None
+            self._running.append(self._waiting.popleft())
+            return self._running[-1]
+
     def _run(self) -> None:
         while (work := self._next()) is not None:
-            began = perf_counter()
             if isinstance(work, Job):
-                work.run()
-                self._seconds = 0.8 * self._seconds + 0.2 * (perf_counter() - began)
+                self._run_job(work)
             else:
                 self._run_idle(work)
 
+    def _run_job(self, job: Job[Any]) -> None:
+        began = perf_counter()
+        job.run()
+        self._seconds = 0.8 * self._seconds + 0.2 * (perf_counter() - began)
+        with self._changed:
+            self._running.remove(job)
+
     def _next(self) -> Job[Any] | IdleWork | None:
         with self._changed:
-            self._running = None
             self._changed.wait_for(lambda: self._closed or self._waiting or self._background or self._idle)
             if self._closed:
                 return None
             if not self._waiting and not self._background:
                 self._idle_runs = True
                 return self._idle.popleft()
-            self._running = (self._waiting or self._background).popleft()
-            return self._running
+            self._running.append((self._waiting or self._background).popleft())
+            return self._running[-1]
 
     def _run_idle(self, work: IdleWork) -> None:
         try:

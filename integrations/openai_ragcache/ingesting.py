@@ -32,7 +32,7 @@ def ingest_later(
     QueueFull
         If too many files wait.
     """
-    return queue.submit_background([partial(_ingest, tenant, member) for member in members], first)
+    return queue.submit_background([partial(_ingest, queue, tenant, member) for member in members], first)
 
 
 async def resume(queue: EngineQueue, tenant: Tenant) -> None:
@@ -74,18 +74,22 @@ async def forget_unused(
     QueueFull
         If too much waits.
     """
-    async for _ in queue.submit(partial(_forget, tenant, files, first, delete)):
+    async for _ in queue.submit(partial(_forget, tenant, files, first, delete), alone=True):
         pass
 
 
-def _ingest(tenant: Tenant, member: Member, job: Job[Any]) -> Iterator[Any]:
-    """Make a file's chunks and their KV; what goes wrong is noted, and what was broken off is begun anew later."""
+def _ingest(queue: EngineQueue, tenant: Tenant, member: Member, job: Job[Any]) -> Iterator[Any]:
+    """Make a file's chunks and their KV, questions in between; what goes wrong is noted.
+
+    What was broken off is begun anew later.
+    """
     file = tenant.uploads.file(member.file)
     if file is None or not tenant.uploads.is_in_a_store(file):
         return
 
     def note_stage(stage: str, done: int, total: int) -> None:
         tenant.uploads.stages[member.file] = stage, done, total
+        queue.run_waiting()
         job.check()
 
     try:

@@ -141,6 +141,61 @@ async def test_work_in_the_background_waits_until_nothing_else_does() -> None:
     queue.close()
 
 
+async def test_others_run_between_the_steps_of_background_work_but_for_those_that_must_be_alone() -> None:
+    queue, order, begun, go = EngineQueue(5), list[str](), threading.Event(), threading.Event()
+
+    def say(name: str) -> Callable[[Job[str]], Iterator[str]]:
+        def run(job: Job[str]) -> Iterator[str]:
+            order.append(name)
+            yield name
+
+        return run
+
+    def long(job: Job[str]) -> Iterator[str]:
+        order.append("first step")
+        begun.set()
+        go.wait(10)
+        queue.run_waiting()
+        job.check()
+        order.append("second step")
+        yield "done"
+
+    jobs = queue.submit_background([long])
+    await asyncio.to_thread(begun.wait, 10)
+    jobs += [queue.submit(say("one")), queue.submit(say("two"))]
+    jobs += [queue.submit(say("alone"), alone=True), queue.submit(say("behind it"))]
+    go.set()
+    assert [[one async for one in job] for job in jobs] == [["done"], ["one"], ["two"], ["alone"], ["behind it"]]
+    assert order == ["first step", "one", "two", "second step", "alone", "behind it"]
+    queue.close()
+
+
+async def test_closing_ends_background_work_and_what_runs_between_its_steps() -> None:
+    queue, begun = EngineQueue(5), threading.Event()
+
+    def between(job: Job[str]) -> Iterator[str]:
+        begun.set()
+        while True:
+            time.sleep(0.005)
+            job.check()
+            yield "piece"
+
+    def long(job: Job[str]) -> Iterator[str]:
+        while True:
+            queue.run_waiting()
+            job.check()
+            time.sleep(0.005)
+        yield ""
+
+    jobs = [*queue.submit_background([long]), queue.submit(between)]
+    await asyncio.to_thread(begun.wait, 10)
+    queue.close()
+    assert not queue.is_open
+    for job in jobs:
+        with pytest.raises(NobodyWaits):
+            [one async for one in job]
+
+
 async def test_background_work_is_accepted_as_a_whole_and_first_is_called_only_then(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

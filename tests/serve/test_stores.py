@@ -3,8 +3,10 @@
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple, replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import httpx
@@ -24,6 +26,7 @@ from serve.served import MODEL, serve
 
 from ragcache import Chunk, RagCache
 from ragcache.bundled import corpus_path
+from ragcache.report import Progress
 
 KEYS = {name: f"{name}-0123456789abcdef" for name in ("a", "b")}
 PAGE = corpus_path() / "projects" / "amber-raven.md"
@@ -190,6 +193,45 @@ def test_the_same_text_in_two_stores_is_found_in_either(client: OpenAI, store: s
         assert {one.filename for one in found} <= {"tide.md", PAGE.name} if id == store else {"copy.md"}
     client.vector_stores.delete(second.id)
     client.files.delete(file)
+
+
+def test_questions_are_answered_while_a_file_is_ingested_and_removals_wait(
+    client: OpenAI, tenants: Tenants, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rag, begun, answered, order = tenants.all[0].rag, Event(), Event(), list[str]()
+    ingest, forget = rag.ingest, rag.forget
+
+    def ingest_slowly(paths: Any, *, progress: Progress, **how: Any) -> Any:
+        def note(stage: str, done: int, total: int) -> None:
+            while stage.startswith("encode") and not answered.is_set():
+                begun.set()
+                progress(stage, done, total)
+                time.sleep(0.005)
+            progress(stage, done, total)
+
+        report = ingest(paths, progress=note, **how)
+        order.append("ingested")
+        return report
+
+    monkeypatch.setattr(rag, "ingest", ingest_slowly)
+    monkeypatch.setattr(rag, "forget", lambda *given: order.append("forgot") or forget(*given))
+    store = client.vector_stores.create(name="slow")
+    file = client.files.create(file=("otter.md", b"# Otter\n\nThe Otter ferry leaves at nine."), purpose="assistants")
+    member = client.vector_stores.files.create(store.id, file_id=file.id)
+    assert begun.wait(20)
+    asked = client.with_options(timeout=20).chat.completions.create(
+        model=MODEL, messages=[{"role": "user", "content": QUESTION}], max_tokens=2
+    )
+    order.append("answered")
+    with ThreadPoolExecutor(1) as pool:
+        removed = pool.submit(client.files.delete, file.id)
+        time.sleep(0.2)
+        answered.set()
+        assert removed.result(20).deleted
+    assert member.status == "in_progress"
+    assert asked.choices
+    assert order == ["answered", "ingested", "forgot"]
+    client.vector_stores.delete(store.id)
 
 
 def test_what_is_removed_leaves_the_index_with_its_last_store(client: OpenAI, tenants: Tenants) -> None:
