@@ -365,6 +365,10 @@ def test_what_is_found_and_read_right_is_what_was_measured() -> None:
                 for measure in ("recall", "auto", "auto at 0", "full")
             ]
             assert f"| {name} | {search} | {' | '.join(cells)} |" in page
+    public = json.loads((DOCS / "benchmarks" / "retrieval-public.json").read_text())["rows"]
+    found = [shares["corpus", kind, "iterative", "recall"] for kind in ("one-hop", "two-hop", "section")]
+    found += [row["share"] for row in public if row["retriever"] == "iterative"]
+    assert f"| both | iterative | {' | '.join(map(short, found))} |" in page
     earlier = json.loads((DOCS / "benchmarks" / "retrieval-corpus-best-first.json").read_text())["rows"]
     first = {(row["kind"], row["retriever"], row["measure"]): short(row["share"]) for row in earlier}
     told = [first["section", search, measure] for measure in ("auto", "full") for search in ("hybrid", "iterative")]
