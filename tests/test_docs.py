@@ -369,6 +369,14 @@ def test_what_is_found_and_read_right_is_what_was_measured() -> None:
     found = [shares["corpus", kind, "iterative", "recall"] for kind in ("one-hop", "two-hop", "section")]
     found += [row["share"] for row in public if row["retriever"] == "iterative"]
     assert f"| both | iterative | {' | '.join(map(short, found))} |" in page
+    parts = json.loads((DOCS / "benchmarks" / "retrieval.json").read_text())["rows"]
+    other = {
+        (row["set"], row["retriever"]): row["share"] for row in parts if row["titles"] == "both" and not row["kind"]
+    }
+    again = {(row["set"], row["retriever"]): row["share"] for row in public if row["retriever"] != "iterative"}
+    assert again == {one: pytest.approx(other[one], abs=0.002) for one in again}
+    for kind in ("one-hop", "two-hop", "section"):
+        assert shares["drawn", kind, "iterative", "recall"] > shares["drawn", kind, "hybrid", "recall"]
     earlier = json.loads((DOCS / "benchmarks" / "retrieval-corpus-best-first.json").read_text())["rows"]
     first = {(row["kind"], row["retriever"], row["measure"]): short(row["share"]) for row in earlier}
     told = [first["section", search, measure] for measure in ("auto", "full") for search in ("hybrid", "iterative")]

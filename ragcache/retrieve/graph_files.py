@@ -87,10 +87,8 @@ class GraphFiles:
 
     def _state(self) -> str:
         """How far the database says that the graph has come."""
-        file = quote(str((self.path / _DATABASE).absolute()))
-        with suppress(sqlite3.Error), closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as database:
-            return repr(sorted(database.execute("SELECT * FROM max_seq_id")))
-        return ""
+        found = read_database(self.path, "SELECT * FROM max_seq_id")
+        return repr(sorted(found[0])) if found else ""
 
     def _stats(self) -> dict[str, _Stat]:
         found = {}
@@ -120,6 +118,14 @@ class GraphFiles:
             while block := file.read(_BLOCK):
                 digest.update(block)
         return digest.hexdigest()
+
+
+def read_database(path: Path, *queries: str) -> list[list[tuple[Any, ...]]]:
+    """What each query finds in the database of a Chroma folder, read beside Chroma; nothing where it can't be read."""
+    file = quote(str((path / _DATABASE).absolute()))
+    with suppress(sqlite3.Error), closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as database:
+        return [list(database.execute(query)) for query in queries]
+    return []
 
 
 def clear_unused(path: Path) -> None:

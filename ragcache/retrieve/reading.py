@@ -12,12 +12,11 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Self, TypeVar
-from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragcache.retrieve.graph_files import clear_unused
+from ragcache.retrieve.graph_files import clear_unused, read_database
 
 _Found = TypeVar("_Found")
 
@@ -131,14 +130,10 @@ def state_of(path: Path) -> str | None:
 
     Every change takes the next number of a queue, and a search graph is of one of them.
     """
-    file = path / _DATABASE
     newest = "SELECT max(seq_id) FROM embeddings_queue"
-    try:
-        with closing(sqlite3.connect(f"file:{quote(str(file.absolute()))}?mode=ro", uri=True)) as database:
-            asked = newest, "SELECT * FROM max_seq_id ORDER BY 1", "SELECT id, name FROM collections ORDER BY 1"
-            return repr((file.stat().st_ino, *(list(database.execute(query)) for query in asked)))
-    except (OSError, sqlite3.Error):
-        return None
+    graphs, names = "SELECT * FROM max_seq_id ORDER BY 1", "SELECT id, name FROM collections ORDER BY 1"
+    found = read_database(path, newest, graphs, names)
+    return repr((mark_of(path)[:1], found)) if found else None
 
 
 def copy_collection(path: Path, folder: Path) -> Path:
