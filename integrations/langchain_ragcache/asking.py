@@ -17,7 +17,7 @@ from ragcache import Message, RagCache, Sampling
 from ragcache.checks import check_kind
 from ragcache.engine.stream import Stream
 from ragcache.errors import InvalidArgument
-from ragcache.model.options import check_options
+from ragcache.model.options import check_options, override
 
 #: What `documents=` takes: documents, texts, and what `similarity_search_with_score` gives, best first.
 Documents = Sequence[Document | str | tuple[Document, float]] | Document
@@ -54,10 +54,14 @@ class Asking(BaseModel):
 
     rag: Any = Field(default=None, exclude=True, repr=False)
     """The `RagCache` that was handed over; no part of what is written down."""
+    opened_indexes: Any = Field(default_factory=dict, exclude=True, repr=False)
+    """By folder and model: what was opened here, or by another model that was made from this one's fields."""
 
     def __init__(self, rag: RagCache | str | Path | None = None, **fields: Any) -> None:
         if isinstance(rag, RagCache):
-            fields = {"index": str(rag.index.path), "model": rag.reader.name, **fields, "rag": rag}
+            fields = {"index": str(rag.index.path), "model": rag.reader.name, **fields}
+            if Path(fields["index"]).resolve() == rag.index.path.resolve():  # else another folder is configured
+                fields["rag"] = rag
         elif isinstance(rag, str | PathLike):
             fields = {"index": str(rag), **fields}
         elif rag is not None:
@@ -73,7 +77,10 @@ class Asking(BaseModel):
         """The index; opened now if it was not yet."""
         with _OPENING:
             if self.rag is None:
-                self.rag = RagCache.open(self.index, model=self.model, create=False)
+                named = self.index, self.model
+                if named not in self.opened_indexes:
+                    self.opened_indexes[named] = RagCache.open(self.index, model=self.model, create=False)
+                self.rag = self.opened_indexes[named]
             rag: RagCache = self.rag
             return rag
 
@@ -91,7 +98,7 @@ class Asking(BaseModel):
     ) -> Stream:
         """The answer to a prompt; over documents, in the built-in template, where there are some."""
         check_options(f"a call of {type(self).__name__}", options, _CALLED)
-        rag, how = self.opened(), {**self._identifying_params, **options}
+        rag, how = self.opened(), override(self._identifying_params, options)
         if how["model"] not in (None, self.model, rag.reader.name):
             raise InvalidArgument(
                 f"the index {self.index} holds KV of {rag.reader.name}, not of {how['model']}; another model needs an "
@@ -115,12 +122,12 @@ class Asking(BaseModel):
         answer = stream.answer
         return {
             "model_name": answer.model,
-            "finish_reason": "length" if len(answer.token_ids) >= stream.sampling.max_new_tokens else "stop",
+            "finish_reason": stream.finish_reason,
             "ragcache": answer.report.as_dict(),
         }
 
 
-_CALLED = set(Asking.model_fields) - {"index", "rag"} | {"max_new_tokens", "documents"}
+_CALLED = set(Asking.model_fields) - {"index", "rag", "opened_indexes"} | {"max_new_tokens", "documents"}
 
 
 def _named(document: Document | str | tuple[Document, float]) -> tuple[str, str | None]:

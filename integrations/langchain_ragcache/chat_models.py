@@ -18,7 +18,7 @@ from langchain_core.runnables.config import get_config_list
 
 from langchain_ragcache.asking import Asking, Documents
 from langchain_ragcache.batching import at_once
-from langchain_ragcache.messages import turns
+from langchain_ragcache.messages import check_question, turns
 from ragcache import RagCache
 from ragcache.engine.stream import Stream, strip_leading_space
 from ragcache.errors import UnsupportedModel
@@ -78,7 +78,7 @@ class ChatRagCache(Asking, BaseChatModel):
         documents: Documents | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        stream = self.asked(self._turns(messages), documents, stop, kwargs)
+        stream = self._ask(messages, documents, stop, kwargs)
         message = AIMessage(stream.answer.text, response_metadata=self.about(stream), usage_metadata=_usage(stream))
         return ChatResult(generations=[ChatGeneration(message=message)])
 
@@ -90,7 +90,7 @@ class ChatRagCache(Asking, BaseChatModel):
         documents: Documents | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        stream = self.asked(self._turns(messages), documents, stop, kwargs)
+        stream = self._ask(messages, documents, stop, kwargs)
         for piece in strip_leading_space(stream):
             chunk = ChatGenerationChunk(message=AIMessageChunk(content=piece))
             if run_manager:
@@ -195,6 +195,17 @@ class ChatRagCache(Asking, BaseChatModel):
             "ChatRagCache answers from chunks and calls no tools, so neither bind_tools nor with_structured_output "
             "works; let another model call the tools, and this one answer over what they give"
         )
+
+    def _ask(
+        self,
+        messages: list[BaseMessage],
+        documents: Documents | None,
+        stop: list[str] | None,
+        options: dict[str, Any],
+    ) -> Stream:
+        if documents:
+            check_question(messages)
+        return self.asked(self._turns(messages), documents, stop, options)
 
     def _turns(self, messages: Sequence[BaseMessage]) -> Any:
         return turns(messages, self.opened().engine.chunk)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, SystemMessage
 
 from ragcache import Message
 from ragcache.engine.chat import merge_messages
@@ -21,6 +21,23 @@ def turns(messages: Sequence[BaseMessage], find: Finder) -> list[Message]:
     """A conversation; neighbours of one role are one turn, and empty messages are left out."""
     said = [Message(_role(message), _content(message, find)) for message in messages]
     return merge_messages(message for message in said if message.content)
+
+
+def check_question(messages: Sequence[BaseMessage]) -> None:
+    """Refuse to take for the question over documents what is not the user's.
+
+    Raises
+    ------
+    InvalidArgument
+        If the last message that says anything is a system's, an assistant's, or a tool's.
+    """
+    last = next((message for message in reversed(messages) if message.content), None)
+    if last is None or isinstance(last, HumanMessage) or (isinstance(last, ChatMessage) and _role(last) == "user"):
+        return
+    raise InvalidArgument(
+        f"over documents, the last message must be the user's question, but it is of type {last.type!r}; ask behind "
+        "it, or leave out documents="
+    )
 
 
 def _role(message: BaseMessage) -> str:

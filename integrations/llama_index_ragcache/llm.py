@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Any
 
+from llama_index.core.base.llms.generic_utils import messages_to_prompt
 from llama_index.core.base.llms.types import (
     ChatMessage,
     ChatResponse,
@@ -28,7 +29,7 @@ from ragcache import Message, RagCache, Sampling
 from ragcache.engine.chat import merge_messages
 from ragcache.engine.stream import Stream, strip_leading_space
 from ragcache.errors import InvalidArgument
-from ragcache.model.options import check_options
+from ragcache.model.options import check_options, override
 
 _SYSTEM = (MessageRole.SYSTEM, MessageRole.DEVELOPER)
 _ASSISTANT = (MessageRole.ASSISTANT, MessageRole.MODEL, MessageRole.CHATBOT)
@@ -40,7 +41,8 @@ class RagCacheLLM(CustomLLM):
     """A model whose prompts are answered from the KV of the chunks that stand in them.
 
     Known chunks are found in the prompt by their text, wherever a template put them, metadata around them or not; all
-    other text is prefilled. `additional_kwargs["ragcache"]` of a response says what happened.
+    other text is prefilled. A chat is written by the model's own chat template, or by `messages_to_prompt` where that
+    is given. `additional_kwargs["ragcache"]` of a response says what happened.
 
     Parameters
     ----------
@@ -94,13 +96,13 @@ class RagCacheLLM(CustomLLM):
 
     @llm_completion_callback()
     def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
-        """Continue a prompt as it is."""
-        return _completed(self._complete(prompt, kwargs))
+        """Continue a prompt."""
+        return _completed(self._complete(self._wrapped(prompt, formatted), kwargs))
 
     @llm_completion_callback()
     def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponseGen:
-        """Continue a prompt as it is, piece by piece."""
-        return _completing(self._complete(prompt, kwargs))
+        """Continue a prompt, piece by piece."""
+        return _completing(self._complete(self._wrapped(prompt, formatted), kwargs))
 
     @llm_chat_callback()
     def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
@@ -116,14 +118,15 @@ class RagCacheLLM(CustomLLM):
     async def acomplete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
         """Continue a prompt in another thread; prompts that come together are continued at once."""
         made: CompletionResponse = await self._gathered.ask(
-            lambda joined: _completed(self._complete(prompt, kwargs, joined=joined))
+            lambda joined: _completed(self._complete(self._wrapped(prompt, formatted), kwargs, joined=joined))
         )
         return made
 
     @llm_completion_callback()
     async def astream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponseAsyncGen:
         """Continue a prompt in another thread, piece by piece."""
-        return elsewhere(_completing(await asyncio.to_thread(self._complete, prompt, kwargs)))
+        wrapped = self._wrapped(prompt, formatted)
+        return elsewhere(_completing(await asyncio.to_thread(self._complete, wrapped, kwargs)))
 
     @llm_chat_callback()
     async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
@@ -138,10 +141,21 @@ class RagCacheLLM(CustomLLM):
         """Answer a conversation in another thread, piece by piece."""
         return elsewhere(_chatting(await asyncio.to_thread(self._answer, messages, kwargs)))
 
+    def _wrapped(self, prompt: str, formatted: bool) -> str:
+        """A prompt in `query_wrapper_prompt` and `completion_to_prompt`, unless it was put into them before."""
+        if formatted:
+            return prompt
+        outer, write = self.query_wrapper_prompt, self.completion_to_prompt
+        wrapped = outer.format(query_str=prompt) if outer else prompt
+        return write(wrapped) if write else wrapped
+
     def _complete(self, prompt: str | Sequence[Message], options: dict[str, Any], *, joined: bool = False) -> Stream:
         return self._rag.engine.complete(prompt, **self._row(options, joined))
 
     def _answer(self, messages: Sequence[ChatMessage], options: dict[str, Any], *, joined: bool = False) -> Stream:
+        write = self.messages_to_prompt
+        if write not in (None, messages_to_prompt):  # a function of the user's own, in place of LlamaIndex's
+            return self._complete(write(messages), options, joined=joined)
         *earlier, last = messages or [ChatMessage()]
         if not isinstance(last, QuestionOverNodes):
             return self._complete(_turns(messages), options, joined=joined)
@@ -151,7 +165,7 @@ class RagCacheLLM(CustomLLM):
     def _row(self, options: dict[str, Any], joined: bool) -> dict[str, Any]:
         """What the engine is asked for: method, share to recompute, sampling; `options` before the model's own."""
         check_options(f"a call of {type(self).__name__}", options, {*_FIELDS, "max_new_tokens"})
-        how = {**self.model_dump(include=set(_FIELDS)), **options}
+        how = override(self.model_dump(include=set(_FIELDS)), options)
         # Requests that are answered at once gain by what they share, whatever one alone is sooner with.
         method = how["method"] or (self._rag.method if joined else None)
         return {"method": method, "recompute": how["recompute"], "sampling": Sampling.of(how)}

@@ -155,7 +155,7 @@ class Generation:
             self.server.history(self.tenant).add(answer.report)
         return Generated(
             text=said.text,
-            finish_reason="stop" if written < stream.sampling.max_new_tokens or stream.was_stopped else "length",
+            finish_reason=stream.finish_reason,
             prompt_tokens=tokens.context + tokens.question,
             completion_tokens=written,
             sources=answer.sources,

@@ -155,6 +155,11 @@ class Stream:
         return any(word in text for word in self.sampling.stop)
 
     @property
+    def finish_reason(self) -> str:
+        """Why the answer ended, as OpenAI names it: "length" if it has the most tokens, else "stop"."""
+        return "stop" if len(self.token_ids) < self.sampling.max_new_tokens or self.was_stopped else "length"
+
+    @property
     def answer(self) -> Answer:
         """The whole answer; reads the rest of the stream first.
 

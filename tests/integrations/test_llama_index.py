@@ -15,7 +15,7 @@ import torch
 pytest.importorskip("llama_index.vector_stores.chroma")
 import chromadb
 from integrations.notes import asked, embedded, pieces, stored
-from llama_index.core import Document, StorageContext, VectorStoreIndex
+from llama_index.core import Document, PromptTemplate, StorageContext, VectorStoreIndex
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.base.llms.types import ChatMessage, ImageBlock, MessageRole, TextBlock, ThinkingBlock
 from llama_index.core.ingestion import IngestionCache, IngestionPipeline
@@ -31,7 +31,7 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from llama_index.vector_stores.chroma import ChromaVectorStore
 from llama_index_ragcache import RagCacheLLM, RagCacheRetriever, RagCacheSynthesizer, RagCacheVectorStore
 
-from ragcache import RagCache
+from ragcache import RagCache, Sampling
 from ragcache.engine.engine import Engine
 from ragcache.engine.prefill import choose_strategy
 from ragcache.engine.request import RequestOptions
@@ -437,3 +437,54 @@ async def test_retrieval_leaves_the_event_loop_alone(rag: RagCache, monkeypatch:
     [found, *_] = await RagCacheRetriever(rag, similarity_top_k=2).aretrieve(asked()[0])
     assert threading.get_ident() not in threads
     assert found.node.get_content(MetadataMode.LLM) == found.node.get_content(MetadataMode.NONE)
+
+
+# -- what a call says, and prompts of the user's own
+
+
+def test_none_in_a_call_is_an_option_that_was_not_given(small: RagCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    def spy(prompt: Any, **row: Any) -> Stream:
+        seen.append(row["sampling"])
+        return complete(prompt, **row)
+
+    seen, complete = list[Sampling](), small.engine.complete
+    monkeypatch.setattr(small.engine, "complete", spy)
+    llm = RagCacheLLM(small, max_tokens=3, temperature=1.0, seed=5)
+    llm.chat([ChatMessage("Who leads the Tide project?")], max_tokens=None, temperature=None)
+    llm.complete("Who leads the Tide project?", max_tokens=None, seed=None)
+    assert seen == [Sampling(max_new_tokens=3, temperature=1.0, seed=5)] * 2
+
+
+def test_prompts_are_written_by_the_functions_that_were_given(small: RagCache) -> None:
+    """As `HuggingFaceLLM` does, and not twice where LlamaIndex has done it."""
+    seen: list[str] = []
+
+    def write_chat(messages: Any) -> str:
+        seen.append("chat")
+        return "".join(f"<{one.role.value}> {one.content}\n" for one in messages)
+
+    def write_completion(prompt: str) -> str:
+        seen.append(prompt)
+        return f"[{prompt}]"
+
+    outer = PromptTemplate("Notes first. {query_str}")
+    own = RagCacheLLM(
+        small,
+        max_tokens=4,
+        messages_to_prompt=write_chat,
+        completion_to_prompt=write_completion,
+        query_wrapper_prompt=outer,
+    )
+    plain = RagCacheLLM(small, max_tokens=4)
+    asked = [ChatMessage("Who leads it?")]
+    wanted = plain.complete("<user> Who leads it?\n", formatted=True).text
+    assert own.chat(asked).message.content == wanted != plain.chat(asked).message.content
+    assert asyncio.run(own.achat(asked)).message.content == wanted
+    assert list(own.stream_chat(asked))[-1].message.content == wanted
+    assert seen == ["chat"] * 3
+    seen.clear()
+    wanted = plain.complete("[Notes first. Who?]", formatted=True).text
+    assert own.complete("Who?").text == asyncio.run(own.acomplete("Who?")).text == wanted
+    assert list(own.stream_complete("Who?"))[-1].text == wanted
+    assert seen == ["Notes first. Who?"] * 3
+    assert own.complete("Who?", formatted=True).text == plain.complete("Who?", formatted=True).text
