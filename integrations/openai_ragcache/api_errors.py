@@ -1,5 +1,6 @@
 """Errors in OpenAI's shape: what it is, which parameter, and what to do."""
 
+import logging
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -10,11 +11,36 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from openai_ragcache.engine_queue import NobodyWaits, QueueClosed, QueueFull
-from ragcache.errors import PromptTooLong, RagCacheError
+from ragcache.errors import (
+    EmptyIndex,
+    InvalidArgument,
+    MissingEncoding,
+    NoDocuments,
+    OutOfMemory,
+    PromptTooLong,
+    RagCacheError,
+    UnreachableStore,
+    UnreadableDocument,
+    UnsupportedDocument,
+    UnsupportedModel,
+    UnusableIndex,
+    WorkerDied,
+)
 
 _FOLDERS = re.compile(r"(?<![\w./~-])/(?:[^\s/'\"`]+/)+")
 _TYPE = re.compile(r"(?:function-\w+|constrained-\w+|list|dict)\[.*\]")  # pydantic's word for what was tried
 _CLIENT_LEFT = 499  # nobody reads it, but logs
+_ASKED_WRONGLY = (
+    InvalidArgument,
+    UnsupportedModel,
+    EmptyIndex,
+    MissingEncoding,
+    NoDocuments,
+    UnsupportedDocument,
+    UnreadableDocument,
+)
+_MAY_PASS = (OutOfMemory, UnreachableStore, WorkerDied)
+_log = logging.getLogger(__name__)
 
 
 class ApiError(Exception):
@@ -55,6 +81,11 @@ def not_found(what: str, name: str, *, param: str | None = None, code: str | Non
     return ApiError(f"there is no {what} {_shown(name)}", 404, param=param, code=code)
 
 
+def unknown_parameter(name: str) -> ApiError:
+    """Say that a parameter means nothing here."""
+    return ApiError(f"the parameter {_shown(name)} is not known; leave it out", param=name, code="unknown_parameter")
+
+
 def hide_folders(text: str) -> str:
     """A message without the folders in front of a file's name: they are the server's affair."""
     return _FOLDERS.sub("", text)
@@ -66,8 +97,11 @@ def as_api_error(error: Exception) -> ApiError:
         return error
     if isinstance(error, PromptTooLong):
         return ApiError(hide_folders(str(error)), code="context_length_exceeded", param="messages")
-    if isinstance(error, RagCacheError):
+    if isinstance(error, _ASKED_WRONGLY):
         return ApiError(hide_folders(str(error)))
+    if isinstance(error, RagCacheError):  # the host's affair; what may pass is a 503, which clients try again
+        status = 503 if isinstance(error, _MAY_PASS) or type(error) is UnusableIndex else 500
+        return ApiError(hide_folders(str(error)), status, kind="server_error")
     if isinstance(error, QueueFull):
         return ApiError(str(error), 429, kind="rate_limit_error", code="queue_full")
     if isinstance(error, QueueClosed):
@@ -90,7 +124,10 @@ def add_handlers(app: FastAPI) -> None:
     """Answer every error in OpenAI's shape."""
 
     async def tell(request: Request, error: Exception) -> JSONResponse:
-        return error_response(error)
+        response = error_response(error)
+        if response.status_code >= 500 and isinstance(error, RagCacheError):  # other kinds are logged, or no failure
+            _log.error("%s %s failed: %s", request.method, request.url.path, error)
+        return response
 
     async def tell_invalid(request: Request, error: Exception) -> JSONResponse:
         return error_response(_invalid(_furthest(error.errors()) if isinstance(error, RequestValidationError) else {}))
@@ -129,9 +166,7 @@ def _invalid(found: Any) -> ApiError:
     path = ".".join(str(part) for part in found.get("loc", ())[1:] if not _TYPE.fullmatch(str(part)))
     param = context.get("param") or path or None
     if kind == "extra_forbidden":
-        return ApiError(
-            f"the parameter {_shown(path)} is not known; leave it out", param=path, code="unknown_parameter"
-        )
+        return unknown_parameter(path)
     if kind in ("unsupported_parameter", "unsupported_content"):
         return ApiError(found["msg"], param=param, code=kind)
     missing = kind == "missing"

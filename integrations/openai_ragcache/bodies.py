@@ -137,6 +137,10 @@ class Body(BaseModel):
                     "unsupported_parameter", f"the parameter {name!r} is not supported{only}; leave it out", name
                 )
         dropped = cls.unsupported.keys() | cls.ignored
+        # A null says no more than its absence; clients of typed languages send it.
+        dropped |= {
+            name for name, field in cls.model_fields.items() if not field.is_required() and data.get(name) is None
+        }
         return {name: value for name, value in data.items() if name not in dropped}
 
 
@@ -278,8 +282,11 @@ class Tool(Body):
     function: Function
 
 
-class Document(BaseModel):
-    """A retrieved text; `id` is what the index or a vector store calls its chunk, where the client knows."""
+class Document(Body):
+    """A retrieved text; `id` is what the index or a vector store calls its chunk, where the client knows.
+
+    Whatever else is said of it is nothing to the model, and is not refused.
+    """
 
     model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
 
@@ -378,7 +385,7 @@ class EmbeddingBody(Body):
 
 
 _STRATEGY = {"chunking_strategy": ({"type": "auto"},)}
-_VALUES = dict[Word, Word | float | bool]
+_VALUES = dict[Word, Word | int | float | bool]
 
 
 class StoreBody(Body):

@@ -2,25 +2,37 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Form, UploadFile
+from fastapi import APIRouter, Form, Query, Request, UploadFile
 from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
-from openai_ragcache.api_errors import ApiError, not_found
+from openai_ragcache.api_errors import ApiError, not_found, unknown_parameter
 from openai_ragcache.ingesting import forget_unused
 from openai_ragcache.names import check_file_name
-from openai_ragcache.paging import PageOf
+from openai_ragcache.paging import Page
 from openai_ragcache.server import ServerOf, TenantOf
 from openai_ragcache.tenants import Tenant
 from openai_ragcache.uploads import UploadedFile
 
 router = APIRouter()
 _PURPOSES = ("assistants", "user_data")
+_UPLOADED = ("file", "purpose")
+
+
+class FilesPage(Page):
+    """Which files are wanted."""
+
+    purpose: str | None = None
 
 
 @router.post("/v1/files")
-async def upload_file(file: UploadFile, purpose: Annotated[str, Form()], tenant: TenantOf) -> dict[str, Any]:
+async def upload_file(
+    request: Request, file: UploadFile, purpose: Annotated[str, Form()], tenant: TenantOf
+) -> dict[str, Any]:
     """Keep a file."""
+    for name in await request.form():
+        if name not in _UPLOADED:
+            raise unknown_parameter(name)
     if purpose not in _PURPOSES:
         raise ApiError(f"the purpose {purpose[:40]!a} is not one of {', '.join(_PURPOSES)}", param="purpose")
     name = check_file_name(file.filename or "")
@@ -31,9 +43,10 @@ async def upload_file(file: UploadFile, purpose: Annotated[str, Form()], tenant:
 
 
 @router.get("/v1/files")
-async def list_files(tenant: TenantOf, page: PageOf, purpose: str | None = None) -> dict[str, Any]:
-    """All files of the tenant."""
-    return page.of([as_file(one) for one in tenant.uploads.files() if purpose in (None, one.purpose)])
+def list_files(tenant: TenantOf, page: Annotated[FilesPage, Query()]) -> dict[str, Any]:
+    """All files of the tenant, or those of a purpose."""
+    files = tenant.uploads.files()
+    return page.of({one.id: one for one in files if page.purpose in (None, one.purpose)}, as_file)
 
 
 @router.get("/v1/files/{id}")

@@ -46,10 +46,14 @@ def list_documents(tenant: TenantOf, page: PageOf) -> dict[str, Any]:
     """The documents of the index, by name, and the uploads that are not among them yet."""
     known = sorted(tenant.rag.documents(), key=lambda one: file_name(one.source))
     uploaded = {str(tenant.uploads.path(file)): file.id for file in tenant.uploads.files()}
-    rows = [_as_document(one, uploaded.get(one.source)) for one in known]
+    rows = {one.id: one for one in known}
     stats = tenant.rag.index.catalog.stats()
     totals = {"documents": stats["documents"], "chunks": stats["chunks"], "bytes": stats["bytes"]}
-    return {**page.of(rows), "totals": totals, "pending": _list_pending(tenant)}
+    return {
+        **page.of(rows, lambda one: _as_document(one, uploaded.get(one.source))),
+        "totals": totals,
+        "pending": _list_pending(tenant),
+    }
 
 
 @router.get("/documents/{id}")

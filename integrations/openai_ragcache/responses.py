@@ -19,7 +19,7 @@ from openai_ragcache.names import new_id
 from openai_ragcache.server import ServerOf, TenantOf
 from openai_ragcache.stores import as_result, find_store, search
 from openai_ragcache.tenants import Tenant
-from openai_ragcache.uploads import UploadedFile, VectorStore
+from openai_ragcache.uploads import Member, UploadedFile, VectorStore
 from ragcache import Chunk, Message
 from ragcache.engine.chat import merge_messages
 from ragcache.engine.clock import Clock
@@ -53,16 +53,16 @@ async def respond(body: ResponseBody, request: HttpRequest, server: ServerOf, te
 
 @dataclass(frozen=True)
 class _Found:
-    """What was searched for, and found: chunks, each with its file."""
+    """What was searched for, and found: chunks, each with its file, as a file and as one of a store."""
 
     query: str
     chunks: Sequence[Chunk]
-    files: Sequence[UploadedFile]
+    files: Sequence[tuple[UploadedFile, Member]]
 
     @property
     def results(self) -> list[dict[str, Any]]:
         """As `include` asks for them."""
-        return [as_result(chunk, file) for chunk, file in zip(self.chunks, self.files, strict=True)]
+        return [as_result(chunk, *of) for chunk, of in zip(self.chunks, self.files, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class _Asked:
             return _Found(self.question, (), ())
         most = self.tool.max_num_results or self.tenant.rag.top_k
         chunks = search(self.tenant, self.stores, self.question, most)
-        files = {source: file for store in self.stores for source, file in self.tenant.uploads.sources(store).items()}
+        files = {source: of for store in self.stores for source, of in self.tenant.uploads.sources(store).items()}
         chunks = [chunk for chunk in chunks if chunk.source in files]
         return _Found(self.question, chunks, [files[chunk.source] for chunk in chunks])
 
@@ -258,7 +258,7 @@ class _Response:
 
     def _citations(self, text: str) -> list[dict[str, Any]]:
         """The files that the answer was given from, best first, at its end: the model does not say which it used."""
-        files = {file.id: file for file in (self._found.files if self._found else ())}.values()
+        files = {file.id: file for file, _ in (self._found.files if self._found else ())}.values()
         return [
             {"type": "file_citation", "file_id": file.id, "filename": file.name, "index": len(text)} for file in files
         ]

@@ -1,10 +1,10 @@
 """`/v1/vector_stores`: sets of files, to be searched."""
 
-from collections import Counter
+from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, Literal, get_args
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from openai_ragcache.answering import results_of
 from openai_ragcache.api_errors import not_found
@@ -12,14 +12,20 @@ from openai_ragcache.bodies import MemberBody, SearchBody, StoreBody, StoreChang
 from openai_ragcache.engine_queue import Job
 from openai_ragcache.files import find_file
 from openai_ragcache.ingesting import forget_unused, ingest_later
-from openai_ragcache.paging import PageOf
+from openai_ragcache.paging import Page, PageOf
 from openai_ragcache.server import ServerOf, TenantOf
 from openai_ragcache.tenants import Tenant
-from openai_ragcache.uploads import Member, UploadedFile, VectorStore
+from openai_ragcache.uploads import Member, Status, UploadedFile, VectorStore
 from ragcache import Chunk
 
 router = APIRouter(prefix="/v1/vector_stores")
 _POLL_MS = "200"  # what the official client waits before it asks again
+
+
+class MembersPage(Page):
+    """Which files of a store are wanted."""
+
+    filter: Literal["in_progress", "completed", "failed", "cancelled"] | None = None
 
 
 @router.post("")
@@ -29,19 +35,21 @@ async def create_store(body: StoreBody, server: ServerOf, tenant: TenantOf) -> d
     store = VectorStore.new(body.name, body.metadata or {})
     members = [Member.new(store, file) for file in files]
     ingest_later(server.queue, tenant, members, partial(tenant.uploads.add_store, store, members))
-    return _as_store(tenant, store)
+    return _describe(tenant, store)
 
 
 @router.get("")
-async def list_stores(tenant: TenantOf, page: PageOf) -> dict[str, Any]:
+def list_stores(tenant: TenantOf, page: PageOf) -> dict[str, Any]:
     """All stores of the tenant."""
-    return page.of([_as_store(tenant, store) for store in tenant.uploads.stores()])
+    counts = tenant.uploads.count_members()
+    stores = {store.id: store for store in tenant.uploads.stores()}
+    return page.of(stores, lambda store: _as_store(store, counts.get(store.id, {})))
 
 
 @router.get("/{id}")
 async def show_store(id: str, tenant: TenantOf) -> dict[str, Any]:
     """One of them."""
-    return _as_store(tenant, find_store(tenant, id))
+    return _describe(tenant, find_store(tenant, id))
 
 
 @router.post("/{id}")
@@ -50,7 +58,7 @@ async def change_store(id: str, body: StoreChange, tenant: TenantOf) -> dict[str
     store = find_store(tenant, id)
     name = store.name if body.name is None else body.name
     tenant.uploads.change_store(store, name, store.metadata if body.metadata is None else body.metadata)
-    return _as_store(tenant, find_store(tenant, id))
+    return _describe(tenant, find_store(tenant, id))
 
 
 @router.delete("/{id}")
@@ -72,7 +80,7 @@ async def search_store(
     job: Job[Chunk] = server.queue.submit(lambda job: iter(search(tenant, [store], query, body.max_num_results)))
     files = tenant.uploads.sources(store)
     chunks = await results_of(request, job)
-    found = [as_result(chunk, files[chunk.source]) for chunk in chunks if chunk.source in files]
+    found = [as_result(chunk, *files[chunk.source]) for chunk in chunks if chunk.source in files]
     queries = [body.query] if isinstance(body.query, str) else body.query
     return {
         "object": "vector_store.search_results.page",
@@ -93,10 +101,11 @@ async def add_file(id: str, body: MemberBody, server: ServerOf, tenant: TenantOf
 
 
 @router.get("/{id}/files")
-async def list_store_files(id: str, tenant: TenantOf, page: PageOf) -> dict[str, Any]:
-    """The files of a store."""
+def list_store_files(id: str, tenant: TenantOf, page: Annotated[MembersPage, Query()]) -> dict[str, Any]:
+    """The files of a store, or those that are so far."""
     members = tenant.uploads.members(find_store(tenant, id))
-    return page.of([_as_member(member, find_file(tenant, member.file)) for member in members])
+    wanted = {member.file: member for member in members if page.filter in (None, member.status)}
+    return page.of(wanted, lambda member: _as_member(member, find_file(tenant, member.file)))
 
 
 @router.get("/{id}/files/{file_id}")
@@ -133,10 +142,10 @@ def search(tenant: Tenant, stores: list[VectorStore], query: str, count: int) ->
     return tenant.rag.retrieve(query, top_k=count, sources=sources) if sources else []
 
 
-def as_result(chunk: Chunk, file: UploadedFile) -> dict[str, Any]:
-    """A chunk that was found, in its file."""
+def as_result(chunk: Chunk, file: UploadedFile, member: Member) -> dict[str, Any]:
+    """A chunk that was found, in its file: where it stands there, beside the attributes that the file was given."""
     score = max(0.0, chunk.score or 0.0)
-    attributes = dict(chunk.place)
+    attributes = {**chunk.place, **member.attributes}
     return {"file_id": file.id, "filename": file.name, "score": score, "attributes": attributes, "text": chunk.text}
 
 
@@ -146,20 +155,22 @@ def _find_member(tenant: Tenant, store: str, file: str) -> Member:
     return member
 
 
-def _as_store(tenant: Tenant, store: VectorStore) -> dict[str, Any]:
-    members = tenant.uploads.members(store)
-    counts = Counter(str(member.status) for member in members)
-    sizes = {file.id: file.bytes for file in tenant.uploads.files()}
-    states = ("in_progress", "completed", "failed")
+def _describe(tenant: Tenant, store: VectorStore) -> dict[str, Any]:
+    return _as_store(store, tenant.uploads.count_members().get(store.id, {}))
+
+
+def _as_store(store: VectorStore, counts: Mapping[str, tuple[int, int]]) -> dict[str, Any]:
+    """A store, of whose files there are so many, of so many bytes, by how far they are."""
+    number = {state: counts.get(state, (0, 0))[0] for state in get_args(Status)}
     return {
         "id": store.id,
         "object": "vector_store",
         "created_at": store.created,
         "name": store.name,
         "metadata": store.metadata,
-        "status": "in_progress" if counts["in_progress"] else "completed",
-        "usage_bytes": sum(sizes.get(member.file, 0) for member in members),
-        "file_counts": {**{state: counts[state] for state in states}, "cancelled": 0, "total": len(members)},
+        "status": "in_progress" if number["in_progress"] else "completed",
+        "usage_bytes": sum(size for _, size in counts.values()),
+        "file_counts": {**number, "cancelled": 0, "total": sum(number.values())},
         "expires_after": None,
         "expires_at": None,
         "last_active_at": store.created,

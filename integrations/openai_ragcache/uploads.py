@@ -106,12 +106,17 @@ class Uploads:
 
     def add_file(self, name: str, data: bytes, purpose: str) -> UploadedFile:
         """Keep a file under an id of its own; its name must be one, without folders."""
+        self._refuse_encrypted()
         file = UploadedFile(new_id("file"), name, len(data), purpose, int(time.time()))
-        self._write("INSERT INTO files VALUES (?, ?, ?, ?, ?)", file.id, name, file.bytes, purpose, file.created)
         path = self.path(file)
-        path.parent.mkdir(mode=0o700)
-        with open(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "wb") as out:
-            out.write(data)
+        path.parent.mkdir(mode=0o700, parents=True)
+        try:  # a file is listed once it is whole
+            with open(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "wb") as out:
+                out.write(data)
+            self._write("INSERT INTO files VALUES (?, ?, ?, ?, ?)", file.id, name, file.bytes, purpose, file.created)
+        except BaseException:
+            rmtree(path.parent, ignore_errors=True)
+            raise
         return file
 
     def path(self, file: UploadedFile) -> Path:
@@ -176,6 +181,14 @@ class Uploads:
         rows = self._rows("SELECT * FROM members WHERE store = ? AND file = ?", store.id, file)
         return next((_member(*row) for row in rows), None)
 
+    def count_members(self) -> dict[str, dict[str, tuple[int, int]]]:
+        """How many files a store has, and of how many bytes, by the store's id and by how far the files are."""
+        sql = "SELECT store, status, COUNT(*), SUM(bytes) FROM members JOIN files ON files.id = file GROUP BY 1, 2"
+        counts: dict[str, dict[str, tuple[int, int]]] = {}
+        for store, status, number, size in self._rows(sql):
+            counts.setdefault(store, {})[status] = number, size
+        return counts
+
     def is_in_a_store(self, file: UploadedFile) -> bool:
         """Whether any store has a file, in time that does not grow with what they have."""
         return bool(self._rows("SELECT 1 FROM members WHERE file = ? LIMIT 1", file.id))
@@ -184,10 +197,10 @@ class Uploads:
         """Take a file out of a store."""
         self._write("DELETE FROM members WHERE store = ? AND file = ?", member.store, member.file)
 
-    def sources(self, store: VectorStore) -> dict[str, UploadedFile]:
+    def sources(self, store: VectorStore) -> dict[str, tuple[UploadedFile, Member]]:
         """The documents that a store has in the index, by their sources there."""
-        done = {member.file for member in self.members(store) if member.status == "completed"}
-        return {str(self.path(file)): file for file in self.files() if file.id in done}
+        done = {member.file: member for member in self.members(store) if member.status == "completed"}
+        return {str(self.path(file)): (file, done[file.id]) for file in self.files() if file.id in done}
 
     def _rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         with self._lock:
@@ -200,14 +213,17 @@ class Uploads:
 
     def _write_all(self, statements: Iterable[_Statement]) -> None:
         """Change what is kept, by all of some statements or by none."""
+        self._refuse_encrypted()
+        with self._lock, self._connection() as connection:
+            for sql, values in statements:
+                connection.execute(sql, values)
+
+    def _refuse_encrypted(self) -> None:
         if is_encrypted(self._folder.parent):
             raise InvalidArgument(
                 "the index is encrypted, and uploads would lie beside it as they came; ingest the files on the server, "
                 "by `ragcache ingest`"
             )
-        with self._lock, self._connection() as connection:
-            for sql, values in statements:
-                connection.execute(sql, values)
 
     def _connection(self) -> sqlite3.Connection:
         if self._opened is None:

@@ -18,7 +18,18 @@ from openai_ragcache.tenants import read_keys
 from serve.served import MODEL, serve
 
 from ragcache import RagCache
-from ragcache.errors import InvalidArgument
+from ragcache.errors import (
+    CorruptBlob,
+    EmptyIndex,
+    IndexFormat,
+    InvalidArgument,
+    OutOfMemory,
+    RagCacheError,
+    StorageFull,
+    UnreachableStore,
+    UnsupportedModel,
+    UnusableIndex,
+)
 
 ASKED = {"model": MODEL, "messages": [{"role": "user", "content": "Who leads it?"}], "max_tokens": 2}
 IMAGE = {"type": "image_url", "image_url": {"url": "https://example.org/cat.png"}}
@@ -114,6 +125,7 @@ def test_a_number_of_chunks_may_be_left_open(client: TestClient) -> None:
     [
         *({"n": 1}, {"tools": []}, {"frequency_penalty": 0.0}, {"response_format": {"type": "text"}}, {"user": "u"}),
         *({"logprobs": False}, {"stop": None}, {"parallel_tool_calls": True}, {"tool_choice": None}),
+        *({"stream": None}, {"documents": None}, {"ragcache": None}, {"stream_options": {"include_usage": None}}),
     ],
 )
 def test_what_asks_for_nothing_is_taken(client: TestClient, change: dict) -> None:
@@ -175,6 +187,37 @@ def test_a_bug_is_a_500_that_tells_nothing(client: TestClient, rag: RagCache, mo
     assert found["type"] == "server_error"
     monkeypatch.undo()
     assert client.post(CHAT, json=ASKED).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("raised", "status"),
+    [
+        (OutOfMemory("it needs 9 GiB, and 1 is free"), 503),
+        (UnreachableStore("the bucket does not answer"), 503),
+        (UnusableIndex("others keep the index locked; repeat the command"), 503),
+        (StorageFull("the disk is full"), 500),
+        (IndexFormat("the index is damaged"), 500),
+        (CorruptBlob("0123456789abcdef", "it is cut off"), 500),
+        (EmptyIndex("nothing was ingested"), 400),
+        (UnsupportedModel("the model has no layer of that kind"), 400),
+    ],
+)
+def test_what_the_host_has_to_mend_is_no_fault_of_the_client_s(
+    client: TestClient,
+    rag: RagCache,
+    raised: RagCacheError,
+    status: int,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def broken(*_: object) -> None:
+        raise raised
+
+    monkeypatch.setattr(rag.engine, "start", broken)
+    found = error(client, ASKED, status)
+    assert found["message"] == str(raised)
+    assert found["type"] == ("invalid_request_error" if status == 400 else "server_error")
+    assert (str(raised) in caplog.text) == (status >= 500)
 
 
 def test_a_key_is_asked_for_before_a_body_is_read(rag: RagCache) -> None:
