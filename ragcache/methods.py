@@ -259,7 +259,7 @@ _ROWS = (
         layout=Overlapped(),
         paper="2410.07590",
         about="every chunk begins where the first one does: the other positions of turborag",
-        when="to compare with turborag, or where many chunks would take more positions than the model has",
+        when="to compare with turborag, or to keep every chunk near the question: no rotation, and few positions",
         when_not="the order of chunks matters; the paper prefers turborag's reordered positions",
         finetuned="turborag-composite",
     ),

@@ -16,7 +16,8 @@ class Overlapped(Layout):
     system prefix, and what follows the chunks begins behind the longest, not behind the sum of all.
 
     Chunks encoded behind the system prefix then stand where they were made and are not rotated, and a long context
-    takes few positions. Which chunk came first can no longer be told: not for notes whose order matters.
+    takes few positions, of no more tokens than the model takes all the same. Which chunk came first can no longer be
+    told: not for notes whose order matters.
     """
 
     def place(self, frame: Frame, prefix: Segment, chunks: Sequence[Segment], question: str, look: Look) -> Prompt:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -12,6 +13,8 @@ from ragcache.model.lazy import Tensor, torch
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
+
+    from ragcache.model.plan import Window
 
 #: What is taken for a page of running text.
 PAGE_TOKENS = 500
@@ -78,9 +81,10 @@ class ModelDims:
     """The sizes that decide a decoder's FLOPs.
 
     A forward of n rows costs 2 x `linear` x n in each layer's matrices and 4 x `attention` per visible key and row in
-    its attention (two products of heads x head_dim, a multiply and an add each). Of a layer's experts `linear` counts
-    as many as a token goes to, and it counts no tables that are looked up. Where latents are cached (MLA), every
-    forward makes K and V anew of those in front of it too, which costs 2 x `expansion` each.
+    its attention (two products of heads x head_dim, a multiply and an add each); `windows` says how many of the layers
+    that attend see how far back. Of a layer's experts `linear` counts as many as a token goes to, and it counts no
+    tables that are looked up. Where latents are cached (MLA), every forward makes K and V anew of those in front of it
+    too, which costs 2 x `expansion` each.
     """
 
     layers: int
@@ -88,10 +92,11 @@ class ModelDims:
     attention: int
     lm_head: int
     expansion: int = 0
+    windows: tuple[tuple[Window, int], ...] = ((None, 1),)
 
     @classmethod
-    def of(cls, model: PreTrainedModel) -> ModelDims:
-        """Read from the model's own parameters and configuration."""
+    def of(cls, model: PreTrainedModel, windows: Sequence[Window] = ()) -> ModelDims:
+        """Read from the model's own parameters and configuration, and the layers' windows where some have one."""
         config = model.config.get_text_config()
         head = model.get_output_embeddings()
         from ragcache.model.architecture import find_decoder
@@ -113,13 +118,19 @@ class ModelDims:
             key, value, heads = config.qk_nope_head_dim, config.v_head_dim, config.num_attention_heads
             width = heads * (key + config.qk_rope_head_dim + value) // 2
             expansion = latent * heads * (key + value)
-        attending = layers - len(find_state_layers(config))  # a state's own products are left out
+        states = find_state_layers(config)
+        attending = layers - len(states)  # a state's own products are left out
         width, expansion = (one * attending // layers for one in (width, expansion))
-        return cls(layers, int(matrices) // layers, width, config.vocab_size * config.hidden_size, expansion)
+        seen = Counter(window for layer, window in enumerate(windows) if layer not in states) or {None: 1}
+        logits = config.vocab_size * config.hidden_size
+        return cls(layers, int(matrices) // layers, width, logits, expansion, tuple(seen.items()))
 
     def forward(self, slots: Tensor, layers: int, *, logits: bool) -> float:
-        """FLOPs of rows at `slots`, each seeing every slot up to its own, through `layers` layers."""
-        visible = float(slots.double().sum()) + slots.numel()
+        """FLOPs of rows at `slots` through `layers` layers, each seeing what lies in the layer's window."""
+        from ragcache.model.plan import count_seen
+
+        seen = sum(count * float(count_seen(slots, window).double().sum()) for window, count in self.windows)
+        visible = seen / sum(count for _, count in self.windows)
         per_layer = 2.0 * self.linear * slots.numel() + 4.0 * self.attention * visible
         if self.expansion and slots.numel():
             per_layer += 2.0 * self.expansion * (int(slots[-1]) + 1 - slots.numel())

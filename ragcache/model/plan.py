@@ -182,6 +182,13 @@ def first_seen(slot: int, window: Window) -> int:
     return 0 if window is None else max(0, slot - window + 1)
 
 
+def count_seen(slots: Tensor, window: Window) -> Tensor:
+    """How many slots each row sees, its own among them, (rows,)."""
+    if isinstance(window, Chunked):
+        return slots % window.size + 1
+    return slots + 1 if window is None else (slots + 1).clamp(max=window)
+
+
 def _blocks(plan: ForwardPlan, window: Window) -> Iterator[Block]:
     slots, edges = plan.slots, None if plan.host_slots is None else plan.host_slots.tolist()
     for first in range(0, len(slots), BLOCK):

@@ -27,7 +27,7 @@ from ragcache.model.links import LinkTokens, load_links
 from ragcache.model.lock import FairLock
 from ragcache.model.memory import explain_out_of_memory
 from ragcache.model.packing import list_rows, pack_sequences
-from ragcache.model.plan import HIDDEN, ForwardPlan, Positions, Slots, StopForward
+from ragcache.model.plan import HIDDEN, ForwardPlan, Positions, Slots, StopForward, Window
 from ragcache.model.pretrained import load_pretrained
 from ragcache.model.rope import KeyRotator, RopeLayout
 from ragcache.model.tuning import Tuning, read_tuning
@@ -86,13 +86,12 @@ class Reader:
     adapter = ""
     tuning: Tuning | None = None
     links: LinkTokens | None = None
+    _windows: tuple[Window, ...] = ()
 
     def __init__(self, model: Any, tokenizer: Any, *, name: str = "", weights: str | None = None) -> None:
-        self.model = model.eval()
-        self.tokenizer = tokenizer
+        self.model, self.tokenizer = model.eval(), tokenizer
         self.name = name or getattr(model.config, "_name_or_path", "") or type(model).__name__
-        self._weights = weights
-        self._lock = FairLock()
+        self._weights, self._lock = weights, FairLock()
         self.device: torch.device = model.device
         kernels.avoid_cudnn(self.device)
         self._attention, self._stack = AttentionSwitch(model), torch.nn.ModuleList()
@@ -207,7 +206,7 @@ class Reader:
     @cached_property
     def dims(self) -> ModelDims:
         """The sizes that decide the model's FLOPs."""
-        return ModelDims.of(self.model)
+        return ModelDims.of(self.model, self._windows)
 
     @cached_property
     def bytes_per_token(self) -> int:
@@ -474,7 +473,8 @@ class Reader:
 
     def _probe(self) -> list[RopeLayout]:
         frequencies = compatibility.rotary_frequencies(self.model)
-        self._given |= windows.handed_down(self.model, self._attention.use, self.limit)
+        self._windows, handed = windows.find_windows(self.model, self._attention.use, self.limit)
+        self._given |= handed
         tolerance = compatibility.tolerance(self.model.dtype)
         return rope.probe(self._record, frequencies, limit=self.limit, tolerance=tolerance)
 

@@ -33,8 +33,10 @@ Attending = Callable[[str], AbstractContextManager[None]]
 _seen: ContextVar[dict[int, tuple[Tensor | None, Window]]] = ContextVar("seen")
 
 
-def handed_down(model: Any, attending: Attending, limit: int) -> dict[str, tuple[Window, ...]]:
-    """Find what a forward must be given for our attention to see as far back as stock attention does.
+def find_windows(
+    model: Any, attending: Attending, limit: int
+) -> tuple[tuple[Window, ...], dict[str, tuple[Window, ...]]]:
+    """Find how far back each layer sees, and what a forward must be given for our attention to see as far.
 
     Parameters
     ----------
@@ -45,6 +47,13 @@ def handed_down(model: Any, attending: Attending, limit: int) -> dict[str, tuple
     limit : int
         Most tokens of a prompt.
 
+    Returns
+    -------
+    windows : tuple of Window
+        By layer, of a model with layers that carry a state too; empty, where every layer sees everything.
+    handed : dict
+        Arguments of a forward.
+
     Raises
     ------
     UnsupportedModel
@@ -52,15 +61,15 @@ def handed_down(model: Any, attending: Attending, limit: int) -> dict[str, tuple
     """
     config, span = model.config.get_text_config(), min(limit, _FARTHEST)
     if not _windowed(config, span):
-        return {}
+        return (), {}
     masked, told = _look(model, attending, span, {})
     if masked == told:
-        return {}
+        return masked, {}
     handed = {HANDED: masked}
     if _look(model, attending, span, handed)[1] != masked:
         wrong = [layer for layer, (mask, window) in enumerate(zip(masked, told, strict=True)) if mask != window]
         raise UnsupportedModel(f"layers {wrong} do not tell their attention how far back they see, as their masks do")
-    return handed
+    return masked, handed
 
 
 def _windowed(config: Any, span: int) -> bool:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from conftest import ARCHITECTURES
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from ragcache.model.cost import PAGE_TOKENS, ModelDims, gigabytes_per_1000_pages, kv_bytes_per_token
+from ragcache.model.plan import Chunked
 from ragcache.model.reader import Reader, ReducedReader
 from ragcache.model.reduced import build_reduced, reduce_config
 
@@ -121,3 +123,21 @@ def test_tables_that_are_looked_up_cost_nothing() -> None:
             return ModelDims.of(AutoModelForCausalLM.from_config(config)).linear
 
     assert linear(vocab_size_per_layer_input=512) == linear(vocab_size_per_layer_input=4096)
+
+
+def test_a_layer_costs_what_its_rows_see() -> None:
+    slots = torch.tensor([0, 3, 9, 10])
+    dims = ModelDims(layers=6, linear=0, attention=1, lm_head=0, windows=((None, 1), (4, 3), (Chunked(8), 2)))
+    seen = {None: 1 + 4 + 10 + 11, 4: 1 + 4 + 4 + 4, 8: 1 + 4 + 2 + 3}
+    assert dims.forward(slots, 6, logits=False) == 4 * (seen[None] + 3 * seen[4] + 2 * seen[8])
+    assert replace(dims, windows=((None, 6),)).forward(slots, 6, logits=False) == 4 * 6 * seen[None]
+
+
+@pytest.mark.parametrize(
+    ("architecture", "windows"),
+    [("gemma3", {48: 2, None: 2}), ("mistral-sliding", {48: 4}), ("llama", {None: 1}), ("lfm2", {None: 1})],
+)
+def test_a_model_s_windows_are_counted(
+    architecture: str, windows: dict[int | None, int], readers: Callable[[str], Reader]
+) -> None:
+    assert dict(readers(architecture).dims.windows) == windows
