@@ -109,7 +109,8 @@ class Uploads:
         self._refuse_encrypted()
         file = UploadedFile(new_id("file"), name, len(data), purpose, int(time.time()))
         path = self.path(file)
-        path.parent.mkdir(mode=0o700, parents=True)
+        for folder in (self._folder, path.parent):
+            folder.mkdir(mode=0o700, exist_ok=True)
         try:  # a file is listed once it is whole
             with open(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "wb") as out:
                 out.write(data)
