@@ -8,7 +8,7 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import BytesIO
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -37,17 +37,27 @@ _BOMS = (  # the longer first: UTF-32's begins with UTF-16's
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+_HEAD = 2048  # bytes in which a web page declares its encoding
+_MEANT = {  # what browsers take a declaration for: a superset, and whoever can read it there sees no UTF-16
+    **dict.fromkeys(("iso-8859-1", "latin-1", "latin1", "us-ascii", "ascii"), "cp1252"),
+    **dict.fromkeys(("gb2312", "gbk"), "gb18030"),
+    **dict.fromkeys(("shift_jis", "shift-jis"), "cp932"),
+    **dict.fromkeys(("", "utf-16", "utf-16le", "utf-16be"), "utf-8"),
+    "euc-kr": "cp949",
+}
 
 
-def decode(data: bytes) -> str:
-    """Text in any encoding: a byte order mark, UTF-8, or what charset-normalizer finds; lines end in line feeds."""
-    return re.sub(r"\r\n?", "\n", _decoded(data))
+def decode(data: bytes, declared: str = "") -> str:
+    """Text in any encoding: a byte order mark's, the one declared, UTF-8, or a guess; lines end in line feeds."""
+    return re.sub(r"\r\n?", "\n", _decoded(data, declared))
 
 
-def _decoded(data: bytes) -> str:
+def _decoded(data: bytes, declared: str) -> str:
     for mark, encoding in _BOMS:
         if data.startswith(mark):
             return data.decode(encoding)
+    with suppress(LookupError, UnicodeDecodeError):  # unknown, or not the one that it is in
+        return data.decode(_MEANT.get(declared, declared))
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
@@ -102,10 +112,12 @@ def read_html(data: bytes) -> Parsed:
     """What a browser would show, a line for each block."""
     with needs():
         from bs4 import BeautifulSoup
+        from bs4.dammit import EncodingDetector
         from bs4.exceptions import ParserRejectedMarkup
-    with reasons_of(ParserRejectedMarkup), _hushed("bs4.dammit"), warnings.catch_warnings():
+    declared = EncodingDetector.find_declared_encoding(data[:_HEAD], is_html=True)
+    with reasons_of(ParserRejectedMarkup), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of XML, and of input that resembles a path: both are read as HTML
-        page = BeautifulSoup(data, "html.parser")
+        page = BeautifulSoup(decode(data, declared or ""), "lxml", huge_tree=True)
     title = page.title and page.title.get_text(" ", strip=True)
     text, headings = show(page)
     return Parsed(text, title or "", marks_of(headings))
