@@ -1,6 +1,5 @@
 """One reader per file format: bytes to plain text, a title and marks, by a library for each."""
 
-import codecs
 import logging
 import re
 import struct
@@ -8,11 +7,12 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from io import BytesIO
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from ragcache.retrieve.encodings import decode
 from ragcache.retrieve.needs import needs
 from ragcache.retrieve.office import read_docx, read_pptx, read_xlsx
 from ragcache.retrieve.parsed import (
@@ -30,47 +30,7 @@ from ragcache.retrieve.webpage import show
 if TYPE_CHECKING:
     from pypdf import PdfReader
 
-_BOMS = (  # the longer first: UTF-32's begins with UTF-16's
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
 _HEAD = 2048  # bytes in which a web page declares its encoding
-_MEANT = {  # what browsers take a declaration for: a superset, and whoever can read it there sees no UTF-16
-    **dict.fromkeys(("iso-8859-1", "latin-1", "latin1", "us-ascii", "ascii"), "cp1252"),
-    **dict.fromkeys(("gb2312", "gbk"), "gb18030"),
-    **dict.fromkeys(("shift_jis", "shift-jis"), "cp932"),
-    **dict.fromkeys(("", "utf-16", "utf-16le", "utf-16be"), "utf-8"),
-    "euc-kr": "cp949",
-}
-
-
-def decode(data: bytes, declared: str = "") -> str:
-    """Text in any encoding: a byte order mark's, the one declared, UTF-8, or a guess; lines end in line feeds."""
-    return re.sub(r"\r\n?", "\n", _decoded(data, declared))
-
-
-def _decoded(data: bytes, declared: str) -> str:
-    for mark, encoding in _BOMS:
-        if data.startswith(mark):
-            return data.decode(encoding)
-    with suppress(LookupError, UnicodeDecodeError):  # unknown, or not the one that it is in
-        return data.decode(_MEANT.get(declared, declared))
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        return _guess(data)
-
-
-def _guess(data: bytes) -> str:
-    with needs():
-        from charset_normalizer import from_bytes
-    best = from_bytes(data).best()
-    if best is None:
-        raise ValueError("it is not text in any known encoding")
-    return str(best)
 
 
 def read_text(data: bytes) -> Parsed:

@@ -77,6 +77,36 @@ def test_a_legacy_encoding_is_found(tmp_path: Path) -> None:
     assert load(write(tmp_path / "a.txt", text.encode("latin-1"))).text == text
 
 
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("cp1252", "Mooring costs £12 – “cash only” at the gate’s"),
+        ("cp1252", "Price: €5. The “Otter” — a boat"),
+        ("cp1252", "Die Öffnungszeiten des Hafens"),
+        ("cp1252", "El niño"),
+        ("cp1252", "José"),
+        ("cp1252", "Båten går på lördag."),
+        ("cp1252", "A tripulação não chegou à estação; amanhã é feriado."),
+        ("cp1252", "Zoë, José, Müller, Søren and François: 5 µm, ½ cup, 20 °C, m³"),
+        ("cp1250", "Łódź przypływa w niedzielę. Opłata wynosi czterdzieści złotych."),
+        ("cp1250", "Příliš žluťoučký kůň"),
+        ("cp1254", "Gemi pazar günü geliyor; çocuklar için giriş ücretsizdir, şimdi açık."),
+        ("cp1257", "Laivas atplaukia sekmadienį. Mokestis už švartavimąsi mokamas grynaisiais."),
+        ("cp1251", "Пароход приходит в воскресенье."),
+        ("cp1253", "Το πλοίο φτάνει την Κυριακή. Τα τέλη πληρώνονται με μετρητά."),
+        ("cp1255", "הספינה מגיעה ביום ראשון. התשלום במזומן בשער."),
+        ("shift_jis", "船は日曜日に到着します。係留料は門で現金で支払います。"),
+        ("gbk", "船星期天到达。停泊费在门口用现金支付。"),
+        ("euc_kr", "배는 일요일에 도착합니다. 정박료는 정문에서 현금으로 지불합니다."),
+    ],
+)
+def test_a_line_in_a_legacy_encoding_is_read_as_its_language_is_written(
+    tmp_path: Path, encoding: str, text: str
+) -> None:
+    assert load(write(tmp_path / "a.txt", text.encode(encoding))).text == text
+    assert load(write(tmp_path / "a.html", f"<p>{text}".encode(encoding))).text == text
+
+
 def test_line_ends_are_unified_and_stray_control_characters_dropped(tmp_path: Path) -> None:
     data = b"one\r\ntwo\rthree\x0cfour " + b"and more words " * 10 + b"a\x00b\x1b"
     assert load(write(tmp_path / "a.md", data)).text == "one\ntwo\nthree\nfour " + "and more words " * 10 + "ab"
