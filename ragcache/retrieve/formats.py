@@ -23,6 +23,8 @@ from ragcache.retrieve.parsed import (
     reasons_of,
     rst_headings,
     starts_of,
+    take_front_matter,
+    title_of,
 )
 from ragcache.retrieve.records import render_csv, render_json, render_json_lines
 from ragcache.retrieve.webpage import show
@@ -39,18 +41,17 @@ def read_text(data: bytes) -> Parsed:
 
 
 def read_markdown(data: bytes) -> Parsed:
-    """Keep Markdown as it is; its first heading is the title."""
-    return _headed(decode(data), markdown_headings)
+    """Keep Markdown as it is, but for its front matter, whose title is the document's."""
+    text, title = take_front_matter(decode(data))
+    headings = markdown_headings(text)
+    return Parsed(text, title or title_of(headings), marks_of(headings))
 
 
 def read_rst(data: bytes) -> Parsed:
-    """Keep reStructuredText as it is; its first heading is the title."""
-    return _headed(decode(data), rst_headings)
-
-
-def _headed(text: str, find_headings: Callable[[str], Sequence[Heading]]) -> Parsed:
-    headings = find_headings(text)
-    return Parsed(text, headings[0].text if headings else "", marks_of(headings))
+    """Keep reStructuredText as it is."""
+    text = decode(data)
+    headings = rst_headings(text)
+    return Parsed(text, title_of(headings), marks_of(headings))
 
 
 def read_csv(data: bytes) -> Parsed:

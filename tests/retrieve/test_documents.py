@@ -143,10 +143,45 @@ def test_a_file_without_permission_is_unreadable(tmp_path: Path) -> None:
         load(path)
 
 
-def test_markdown_is_kept_and_its_first_heading_is_the_title(tmp_path: Path) -> None:
-    document = load(write(tmp_path / "a.md", "intro\n\n## The *Tide* ##\n\ntext\n# Later\n"))
-    assert document.metadata["title"] == "The *Tide*"
-    assert document.text.startswith("intro\n\n## The")
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("intro\n\n# The *Tide* #\n\ntext\n\n## Later\n", "The *Tide*"),
+        ("## Opening hours\n\nnine\n\n## Fees\n\nten\n", ""),
+        ("## Fees\n\nten\n\n# Berths\n\ntwo\n", ""),
+        ("no heading", ""),
+    ],
+)
+def test_markdown_is_kept_and_a_heading_above_all_others_is_the_title(tmp_path: Path, text: str, title: str) -> None:
+    document = load(write(tmp_path / "a.md", text))
+    assert (document.text, document.metadata.get("title", "")) == (text, title)
+
+
+@pytest.mark.parametrize(
+    ("front", "title"),
+    [
+        ("title: Harbour guide of Bergen\ndate: 2024-05-01\ntags:\n- sea\n  - port\n", "Harbour guide of Bergen"),
+        ("layout: page\ntitle: 'Harbour: a guide' # for guests\n\n", "Harbour: a guide"),
+        ("title: Harbour guide # for guests\n", "Harbour guide"),
+        ("title: >\n  Harbour guide\n", ""),
+        ("subtitle: Harbour guide\n", ""),
+    ],
+)
+def test_front_matter_gives_its_title_and_no_text(tmp_path: Path, front: str, title: str) -> None:
+    text = f"---\n{front}---\n\n## Opening hours\n\nnine\n\n## Fees\n\nten\n"
+    document = load(write(tmp_path / "a.md", text))
+    assert document.metadata.get("title", "") == title
+    assert len(document.text) == len(text)
+    assert document.text.index("ten") == text.index("ten")
+    assert place(document, "ten") == (None, "Fees")
+    assert document.text.lstrip().startswith("## Opening hours")
+
+
+@pytest.mark.parametrize(
+    "text", ["---\nThe tide is high.\n---\n\nMore.\n", "---\ntitle: Tide\n---\n", "---\na: b\n# c: d\n"]
+)
+def test_what_is_no_front_matter_stays(tmp_path: Path, text: str) -> None:
+    assert load(write(tmp_path / "a.md", text)).text == text
 
 
 def test_html_reads_as_a_browser_shows_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -318,8 +353,7 @@ def test_markdown_headings_are_marked_and_those_in_code_are_not(tmp_path: Path) 
         "Costs\n-----\n\n4,200\n\n## Staff\n\nten\n\n# End\nbye\n"
     )
     document = load(write(tmp_path / "a.md", "\ufeff" + text))
-    assert document.metadata["title"] == "Tide"
-    assert place(document, "title: x") == (None, "")
+    assert document.metadata["title"] == "x"
     assert place(document, "intro") == place(document, "# no heading") == (None, "Tide")
     assert place(document, "4,200") == (None, "Tide › Costs")
     assert place(document, "ten") == (None, "Tide › Staff")
