@@ -270,6 +270,33 @@ def test_docx_changes_are_read_as_accepted_and_controls_as_their_text(tmp_path: 
     assert load(tmp_path / "a.docx").text == "The fee is forty crowns a day.\n\nIn a control.\n\nClient: Kelmar"
 
 
+def test_docx_empty_cells_tables_in_cells_and_text_boxes_are_read(tmp_path: Path) -> None:
+    import docx
+    from docx.oxml import parse_xml
+    from docx.oxml.ns import nsdecls
+
+    def box(said: str, within: str = "") -> str:
+        return f"<w:pict><w:txbxContent><w:p><w:r><w:t>{said}</w:t>{within}</w:r></w:p></w:txbxContent></w:pict>"
+
+    compatibility = 'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
+    document = docx.Document()
+    anchor = document.add_paragraph("The harbour.")
+    newer, older = box("Closed in May.", box("Or not.")), box("Closed in May.")
+    twice = f"<mc:Choice>{newer}</mc:Choice><mc:Fallback>{older}</mc:Fallback>"
+    xml = f"<w:r {nsdecls('w')} {compatibility}><mc:AlternateContent>{twice}</mc:AlternateContent></w:r>"
+    anchor._p.append(parse_xml(xml))
+    table = document.add_table(2, 3)
+    for number, text in ((0, "A"), (2, "15")):
+        table.cell(0, number).text = text
+    table.cell(1, 1).text = "Fees"
+    inner = table.cell(1, 1).add_table(1, 2)
+    inner.cell(0, 0).text, inner.cell(0, 1).text = "boat", "12"
+    document.save(str(tmp_path / "a.docx"))
+    assert load(tmp_path / "a.docx").text == (
+        "The harbour.\n\nClosed in May.\n\nOr not.\n\nA |  | 15\n | Fees\nboat | 12 |"
+    )
+
+
 @pytest.mark.parametrize("suffix", ["pdf", "docx", "pptx", "xlsx"])
 def test_a_damaged_file_reads_or_is_unreadable_and_nothing_else(
     tmp_path: Path, suffix: str, caplog: pytest.LogCaptureFixture
