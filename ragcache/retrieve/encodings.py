@@ -54,7 +54,7 @@ def _decoded(data: bytes, declared: str) -> str:
         if data.startswith(mark):
             return data.decode(encoding)
     for encoding in (_MEANT.get(declared, declared), "utf-8"):
-        with suppress(LookupError, UnicodeDecodeError):  # unknown, or not the one that it is in
+        with suppress(LookupError, ValueError):  # unknown, or not the one that it is in
             return data.decode(encoding)
     return _guess(data)
 

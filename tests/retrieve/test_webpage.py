@@ -60,7 +60,13 @@ def test_a_page_is_larger_than_the_parsers_usual_limits() -> None:
 
 @pytest.mark.parametrize(
     ("declared", "encoding"),
-    [("iso-8859-1", "cp1252"), ("windows-1251", "cp1251"), ("Shift_JIS", "cp932"), ("x", "utf-8")],
+    [
+        ("iso-8859-1", "cp1252"),
+        ("windows-1251", "cp1251"),
+        ("Shift_JIS", "cp932"),
+        ("x", "utf-8"),
+        ("undefined", "utf-8"),
+    ],
 )
 def test_a_declared_encoding_is_what_browsers_take_it_for(declared: str, encoding: str) -> None:
     said = {"cp1251": "Порт", "cp932": "船は①"}.get(encoding, "“Öl” – 5 €")
