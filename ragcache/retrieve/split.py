@@ -9,7 +9,7 @@ from ragcache.errors import InvalidArgument
 from ragcache.retrieve.boundaries import FINER, Boundaries, Layout, find_boundaries
 
 EDITION = 3
-"""Of the text and its boundaries: one more whenever a file is read or cut otherwise, so that documents are split again."""
+"""Of texts and their boundaries: one more whenever a file is read or cut otherwise, so that it is read again."""
 
 _CHARACTERS_PER_TOKEN = 6  # a first guess: what is counted tells better
 _BEYOND = 1.25  # in limits: what counts that much is too long wherever its last word ends
