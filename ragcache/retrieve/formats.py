@@ -1,6 +1,5 @@
 """One reader per file format: bytes to plain text, a title and marks, by a library for each."""
 
-import codecs
 import logging
 import re
 import struct
@@ -13,6 +12,7 @@ from io import BytesIO
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from ragcache.retrieve.encodings import decode
 from ragcache.retrieve.needs import needs
 from ragcache.retrieve.office import read_docx, read_pptx, read_xlsx
 from ragcache.retrieve.parsed import (
@@ -23,6 +23,8 @@ from ragcache.retrieve.parsed import (
     reasons_of,
     rst_headings,
     starts_of,
+    take_front_matter,
+    title_of,
 )
 from ragcache.retrieve.records import render_csv, render_json, render_json_lines
 from ragcache.retrieve.webpage import show
@@ -30,37 +32,7 @@ from ragcache.retrieve.webpage import show
 if TYPE_CHECKING:
     from pypdf import PdfReader
 
-_BOMS = (  # the longer first: UTF-32's begins with UTF-16's
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
-
-
-def decode(data: bytes) -> str:
-    """Text in any encoding: a byte order mark, UTF-8, or what charset-normalizer finds; lines end in line feeds."""
-    return re.sub(r"\r\n?", "\n", _decoded(data))
-
-
-def _decoded(data: bytes) -> str:
-    for mark, encoding in _BOMS:
-        if data.startswith(mark):
-            return data.decode(encoding)
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        return _guess(data)
-
-
-def _guess(data: bytes) -> str:
-    with needs():
-        from charset_normalizer import from_bytes
-    best = from_bytes(data).best()
-    if best is None:
-        raise ValueError("it is not text in any known encoding")
-    return str(best)
+_HEAD = 2048  # bytes in which a web page declares its encoding
 
 
 def read_text(data: bytes) -> Parsed:
@@ -69,18 +41,17 @@ def read_text(data: bytes) -> Parsed:
 
 
 def read_markdown(data: bytes) -> Parsed:
-    """Keep Markdown as it is; its first heading is the title."""
-    return _headed(decode(data), markdown_headings)
+    """Keep Markdown as it is, but for its front matter, whose title is the document's."""
+    text, title = take_front_matter(decode(data))
+    headings = markdown_headings(text)
+    return Parsed(text, title or title_of(headings), marks_of(headings))
 
 
 def read_rst(data: bytes) -> Parsed:
-    """Keep reStructuredText as it is; its first heading is the title."""
-    return _headed(decode(data), rst_headings)
-
-
-def _headed(text: str, find_headings: Callable[[str], Sequence[Heading]]) -> Parsed:
-    headings = find_headings(text)
-    return Parsed(text, headings[0].text if headings else "", marks_of(headings))
+    """Keep reStructuredText as it is."""
+    text = decode(data)
+    headings = rst_headings(text)
+    return Parsed(text, title_of(headings), marks_of(headings))
 
 
 def read_csv(data: bytes) -> Parsed:
@@ -102,10 +73,12 @@ def read_html(data: bytes) -> Parsed:
     """What a browser would show, a line for each block."""
     with needs():
         from bs4 import BeautifulSoup
+        from bs4.dammit import EncodingDetector
         from bs4.exceptions import ParserRejectedMarkup
-    with reasons_of(ParserRejectedMarkup), _hushed("bs4.dammit"), warnings.catch_warnings():
+    declared = EncodingDetector.find_declared_encoding(data[:_HEAD], is_html=True)
+    with reasons_of(ParserRejectedMarkup), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of XML, and of input that resembles a path: both are read as HTML
-        page = BeautifulSoup(data, "html.parser")
+        page = BeautifulSoup(decode(data, declared or ""), "lxml", huge_tree=True)
     title = page.title and page.title.get_text(" ", strip=True)
     text, headings = show(page)
     return Parsed(text, title or "", marks_of(headings))

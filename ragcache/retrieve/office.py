@@ -3,7 +3,7 @@
 import re
 import warnings
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, time
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
 MAX_UNPACKED = 1 << 30  # bytes: an archive of some KiB may unpack to more than there is memory
 _GAP = "\n\n"
+_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 _STYLE = re.compile(r"heading ([1-9])")
 
 
 def read_docx(data: bytes) -> Parsed:
-    """Paragraphs and tables in reading order, without headers and footers; headings by their styles.
+    """Paragraphs, tables and text boxes in reading order, without headers, footers and notes; headings by their styles.
 
     Tracked changes are read as if they had been accepted, and content controls as the text that they hold.
     """
@@ -33,6 +34,7 @@ def read_docx(data: bytes) -> Parsed:
     with reasons_of(OpcError):
         document = Document(BytesIO(data))
         _accept_changes(document.element.body)
+        _lift_text_boxes(document.element.body)
         blocks = list(document.iter_inner_content())
         parts = [_table(block) if isinstance(block, Table) else block.text.strip() for block in blocks]
         levels = [None if isinstance(block, Table) else _level(block.style.name) for block in blocks]
@@ -104,6 +106,19 @@ def _accept_changes(body: Any) -> None:
             parent[at : at + 1] = list(wrapper)
 
 
+def _lift_text_boxes(body: Any) -> None:
+    """Put what stands in text boxes behind the paragraphs that they hang on; inner boxes first."""
+    from docx.oxml.ns import qn
+
+    for copy in list(body.iter(_FALLBACK)):  # the same once more, for older programs
+        if copy.getprevious() is not None:
+            copy.getparent().remove(copy)
+    for box in reversed(body.xpath(".//w:p//w:txbxContent")):
+        anchor = next(box.iterancestors(qn("w:p")))
+        for block in reversed(list(box)):
+            anchor.addnext(block)
+
+
 def _level(style: str) -> int | None:
     """The level of a paragraph style; 0 for the title of the whole."""
     found = _STYLE.match(style.lower())
@@ -111,9 +126,21 @@ def _level(style: str) -> int | None:
 
 
 def _table(table: "Table") -> str:
+    """A line for each row; a table within a cell follows the cell's text."""
     # The dict keeps a merged cell once: the row lists the same object for each column that it spans.
-    rows = ([cell.text.strip() for cell in dict.fromkeys(row.cells)] for row in table.rows)
-    return "\n".join(" | ".join(cell for cell in row if cell) for row in rows)
+    return _lines([_cell(cell) for cell in dict.fromkeys(row.cells)] for row in table.rows)
+
+
+def _cell(cell: Any) -> str:
+    from docx.table import Table
+
+    blocks = cell.iter_inner_content()
+    return "\n".join(filter(None, (_table(one) if isinstance(one, Table) else one.text.strip() for one in blocks)))
+
+
+def _lines(rows: Iterable[Sequence[str]]) -> str:
+    """Rows that are not empty, with their empty cells, so that each value stays in its column."""
+    return "\n".join(" | ".join(row).rstrip() for row in rows if any(row))
 
 
 def _slide(slide: Any) -> Iterator[str]:
@@ -128,8 +155,7 @@ def _shape(shape: Any) -> Iterator[str]:
         for inner in shape.shapes:
             yield from _shape(inner)
     elif getattr(shape, "has_table", False):
-        rows = ([cell.text.strip() for cell in row.cells] for row in shape.table.rows)
-        yield "\n".join(" | ".join(filter(None, row)) for row in rows)
+        yield _lines([cell.text.strip() for cell in row.cells] for row in shape.table.rows)
     else:
         yield _text_of(shape)
 

@@ -11,7 +11,11 @@ from ragcache.retrieve.needs import needs
 from ragcache.retrieve.places import HEADING_SEPARATOR, Mark
 
 _LONGEST = 120  # characters of a heading: some files style whole paragraphs as one
-_FRONT_MATTER = re.compile(r"\A---\n.*?\n(?:---|\.\.\.)\n", re.DOTALL)
+_FRONT_MATTER = re.compile(
+    r"\A---[ \t]*\n(?=\w)"  # between rules; keys, and what is indented, listed or commented below them: no prose
+    r"(?:(?:[^\s:#\]}-][^\s:]*[ \t]*:(?:[ \t].*)?|[ \t#\]}-].*|)\n)*?"
+    r"(?:---|\.\.\.)[ \t]*(?:\n|\Z)"
+)
 _ADORNMENT = re.compile(r"([^\w\s])\1{2,}\s*")
 
 
@@ -53,16 +57,36 @@ def marks_of(headings: Iterable[Heading], pages: Iterable[tuple[int, int]] = ())
     return tuple(marks.values())
 
 
+def take_front_matter(text: str) -> tuple[str, str]:
+    """Take the YAML off the beginning of Markdown; leave white space, so that offsets stay, and return its `title`."""
+    found = _FRONT_MATTER.match(text)
+    if found is None or not text[found.end() :].strip():  # what is all that there is, is the text
+        return text, ""
+    titles = (line[len("title:") :].strip() for line in found[0].split("\n") if line.startswith("title:"))
+    return re.sub(r"[^\n]", " ", found[0]) + text[found.end() :], _plain_scalar(next(titles, ""))
+
+
+def _plain_scalar(value: str) -> str:
+    """A YAML value on one line: without its quotes or its comment, and nothing where it is no such value."""
+    if value[:1] in ('"', "'"):
+        return value[1:].partition(value[0])[0]
+    return "" if value[:1] in tuple("|>[{&*!#") else value.partition(" #")[0]
+
+
+def title_of(headings: Sequence[Heading]) -> str:
+    """The first heading, if all others stand below it; of several sections none is the title of the whole."""
+    above = [heading for heading in headings if heading.level <= headings[0].level]
+    return above[0].text if len(above) == 1 else ""
+
+
 def markdown_headings(text: str) -> list[Heading]:
-    """Find the headings of Markdown, underlined ones too, but none in code or front matter."""
+    """Find the headings of Markdown, underlined ones too, but none in code."""
     with needs():
         from markdown_it import MarkdownIt
-    body = _FRONT_MATTER.sub(lambda front: "\n" * front[0].count("\n"), text, count=1)
-    tokens = MarkdownIt("commonmark").disable("inline").parse(body)
-    lines = [0, *(line.end() for line in re.finditer("\n", body))]
-    shift = len(text) - len(body)  # the front matter's characters, which precede every heading
+    tokens = MarkdownIt("commonmark").disable("inline").parse(text)
+    lines = [0, *(line.end() for line in re.finditer("\n", text))]
     return [
-        Heading(lines[opening.map[0]] + shift, int(opening.tag[1]), inline.content)
+        Heading(lines[opening.map[0]], int(opening.tag[1]), inline.content)
         for opening, inline in pairwise(tokens)
         if opening.type == "heading_open" and opening.map
     ]

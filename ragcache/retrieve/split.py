@@ -8,8 +8,8 @@ from itertools import cycle
 from ragcache.errors import InvalidArgument
 from ragcache.retrieve.boundaries import FINER, Boundaries, Layout, find_boundaries
 
-EDITION = 2
-"""Of the boundaries: one more whenever the same text is cut elsewhere, so that documents are split again."""
+EDITION = 3
+"""Of texts and their boundaries: one more whenever a file is read or cut otherwise, so that it is read again."""
 
 _CHARACTERS_PER_TOKEN = 6  # a first guess: what is counted tells better
 _BEYOND = 1.25  # in limits: what counts that much is too long wherever its last word ends

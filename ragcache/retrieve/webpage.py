@@ -16,11 +16,13 @@ _BLOCKS = frozenset(
     "address article aside blockquote body caption dd div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 "
     "h5 h6 header hr li main nav ol p pre section table tr ul".split()
 )
-_TIGHT = ("li", "tr", "dt", "dd")  # blocks without a blank line behind them
+_TIGHT = ("li", "tr", "dt", "dd")  # blocks without a blank line between them
+_LINE_END = "\x1f"  # of those: several are one
 _BEHIND = {"br": "\n", "td": " | ", "th": " | "}
-_FLAG = re.compile("\x02([0-9]+)\x03")  # no control character is left in a text
+_FLAG = re.compile("\x02([0-9]+)\x03")
+_OURS = str.maketrans("", "", "\x02\x03" + _LINE_END)  # what a page itself has of them means nothing
 _LEVELS = {f"h{level}": level for level in range(1, 7)}
-_UNSEEN = ("script", "style", "noscript", "template", "head", "title", "svg")
+_UNSEEN = ("script", "style", "noscript", "template", "title", "svg")
 
 
 @dataclass
@@ -34,7 +36,8 @@ class _Opened:
 def show(page: "BeautifulSoup") -> tuple[str, list[Heading]]:
     """Join the page's text, a line for each block; and say where its headings stand in it."""
     headings: list[_Opened] = []
-    lines = (line.strip(" ").removesuffix(" |") for line in "".join(_parts(page, headings)).splitlines())
+    shown = re.sub(f"{_LINE_END}[ {_LINE_END}]*", "\n", "".join(_parts(page, headings)))
+    lines = (line.strip(" ").removesuffix(" |") for line in shown.splitlines())
     text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n").replace("\xa0", " ")
     first, *rest = _FLAG.split(text)
     parts = [first, *rest[1::2]]
@@ -63,12 +66,13 @@ def _parts(page: "BeautifulSoup", headings: list[_Opened]) -> Iterator[str]:
             del opened[len(opened) - (element.name in _LEVELS) :]
             yield _behind(element.name)
         elif isinstance(child, Tag) and child.name not in _UNSEEN:
-            yield "\n" if child.name in _BLOCKS else ""
+            yield _before(child.name)
             preformatted += child.name == "pre"
             opened += [_Opened(_LEVELS[child.name])] if child.name in _LEVELS else []
             path.append((child, iter(child.contents)))
         elif type(child) in kinds:
-            string = str(child).replace(" ", "\xa0") if preformatted else re.sub(r"\s+", " ", str(child))
+            said = str(child).translate(_OURS)
+            string = said.replace(" ", "\xa0") if preformatted else re.sub(r"\s+", " ", said)
             yield _noted(string, opened[-1], headings) if opened and string.strip() else string
 
 
@@ -82,7 +86,13 @@ def _noted(string: str, heading: _Opened, headings: list[_Opened]) -> str:
     return f"\x02{len(headings) - 1}\x03{string.lstrip()}"
 
 
+def _before(name: str) -> str:
+    if name in _TIGHT:
+        return _LINE_END
+    return "\n" if name in _BLOCKS else ""
+
+
 def _behind(name: str) -> str:
-    if name in _BLOCKS:
-        return "\n" if name in _TIGHT else "\n\n"
-    return _BEHIND.get(name, "")
+    if name in _TIGHT:
+        return _LINE_END
+    return "\n\n" if name in _BLOCKS else _BEHIND.get(name, "")

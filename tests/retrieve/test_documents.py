@@ -77,6 +77,36 @@ def test_a_legacy_encoding_is_found(tmp_path: Path) -> None:
     assert load(write(tmp_path / "a.txt", text.encode("latin-1"))).text == text
 
 
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("cp1252", "Mooring costs £12 – “cash only” at the gate’s"),
+        ("cp1252", "Price: €5. The “Otter” — a boat"),
+        ("cp1252", "Die Öffnungszeiten des Hafens"),
+        ("cp1252", "El niño"),
+        ("cp1252", "José"),
+        ("cp1252", "Båten går på lördag."),
+        ("cp1252", "A tripulação não chegou à estação; amanhã é feriado."),
+        ("cp1252", "Zoë, José, Müller, Søren and François: 5 µm, ½ cup, 20 °C, m³"),
+        ("cp1250", "Łódź przypływa w niedzielę. Opłata wynosi czterdzieści złotych."),
+        ("cp1250", "Příliš žluťoučký kůň"),
+        ("cp1254", "Gemi pazar günü geliyor; çocuklar için giriş ücretsizdir, şimdi açık."),
+        ("cp1257", "Laivas atplaukia sekmadienį. Mokestis už švartavimąsi mokamas grynaisiais."),
+        ("cp1251", "Пароход приходит в воскресенье."),
+        ("cp1253", "Το πλοίο φτάνει την Κυριακή. Τα τέλη πληρώνονται με μετρητά."),
+        ("cp1255", "הספינה מגיעה ביום ראשון. התשלום במזומן בשער."),
+        ("shift_jis", "船は日曜日に到着します。係留料は門で現金で支払います。"),
+        ("gbk", "船星期天到达。停泊费在门口用现金支付。"),
+        ("euc_kr", "배는 일요일에 도착합니다. 정박료는 정문에서 현금으로 지불합니다."),
+    ],
+)
+def test_a_line_in_a_legacy_encoding_is_read_as_its_language_is_written(
+    tmp_path: Path, encoding: str, text: str
+) -> None:
+    assert load(write(tmp_path / "a.txt", text.encode(encoding))).text == text
+    assert load(write(tmp_path / "a.html", f"<p>{text}".encode(encoding))).text == text
+
+
 def test_line_ends_are_unified_and_stray_control_characters_dropped(tmp_path: Path) -> None:
     data = b"one\r\ntwo\rthree\x0cfour " + b"and more words " * 10 + b"a\x00b\x1b"
     assert load(write(tmp_path / "a.md", data)).text == "one\ntwo\nthree\nfour " + "and more words " * 10 + "ab"
@@ -113,10 +143,45 @@ def test_a_file_without_permission_is_unreadable(tmp_path: Path) -> None:
         load(path)
 
 
-def test_markdown_is_kept_and_its_first_heading_is_the_title(tmp_path: Path) -> None:
-    document = load(write(tmp_path / "a.md", "intro\n\n## The *Tide* ##\n\ntext\n# Later\n"))
-    assert document.metadata["title"] == "The *Tide*"
-    assert document.text.startswith("intro\n\n## The")
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("intro\n\n# The *Tide* #\n\ntext\n\n## Later\n", "The *Tide*"),
+        ("## Opening hours\n\nnine\n\n## Fees\n\nten\n", ""),
+        ("## Fees\n\nten\n\n# Berths\n\ntwo\n", ""),
+        ("no heading", ""),
+    ],
+)
+def test_markdown_is_kept_and_a_heading_above_all_others_is_the_title(tmp_path: Path, text: str, title: str) -> None:
+    document = load(write(tmp_path / "a.md", text))
+    assert (document.text, document.metadata.get("title", "")) == (text, title)
+
+
+@pytest.mark.parametrize(
+    ("front", "title"),
+    [
+        ("title: Harbour guide of Bergen\ndate: 2024-05-01\ntags:\n- sea\n  - port\n", "Harbour guide of Bergen"),
+        ("layout: page\ntitle: 'Harbour: a guide' # for guests\n\n", "Harbour: a guide"),
+        ("title: Harbour guide # for guests\n", "Harbour guide"),
+        ("title: >\n  Harbour guide\n", ""),
+        ("subtitle: Harbour guide\n", ""),
+    ],
+)
+def test_front_matter_gives_its_title_and_no_text(tmp_path: Path, front: str, title: str) -> None:
+    text = f"---\n{front}---\n\n## Opening hours\n\nnine\n\n## Fees\n\nten\n"
+    document = load(write(tmp_path / "a.md", text))
+    assert document.metadata.get("title", "") == title
+    assert len(document.text) == len(text)
+    assert document.text.index("ten") == text.index("ten")
+    assert place(document, "ten") == (None, "Fees")
+    assert document.text.lstrip().startswith("## Opening hours")
+
+
+@pytest.mark.parametrize(
+    "text", ["---\nThe tide is high.\n---\n\nMore.\n", "---\ntitle: Tide\n---\n", "---\na: b\n# c: d\n"]
+)
+def test_what_is_no_front_matter_stays(tmp_path: Path, text: str) -> None:
+    assert load(write(tmp_path / "a.md", text)).text == text
 
 
 def test_html_reads_as_a_browser_shows_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -205,6 +270,33 @@ def test_docx_changes_are_read_as_accepted_and_controls_as_their_text(tmp_path: 
     assert load(tmp_path / "a.docx").text == "The fee is forty crowns a day.\n\nIn a control.\n\nClient: Kelmar"
 
 
+def test_docx_empty_cells_tables_in_cells_and_text_boxes_are_read(tmp_path: Path) -> None:
+    import docx
+    from docx.oxml import parse_xml
+    from docx.oxml.ns import nsdecls
+
+    def box(said: str, within: str = "") -> str:
+        return f"<w:pict><w:txbxContent><w:p><w:r><w:t>{said}</w:t>{within}</w:r></w:p></w:txbxContent></w:pict>"
+
+    compatibility = 'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
+    document = docx.Document()
+    anchor = document.add_paragraph("The harbour.")
+    newer, older = box("Closed in May.", box("Or not.")), box("Closed in May.")
+    twice = f"<mc:Choice>{newer}</mc:Choice><mc:Fallback>{older}</mc:Fallback>"
+    xml = f"<w:r {nsdecls('w')} {compatibility}><mc:AlternateContent>{twice}</mc:AlternateContent></w:r>"
+    anchor._p.append(parse_xml(xml))
+    table = document.add_table(2, 3)
+    for number, text in ((0, "A"), (2, "15")):
+        table.cell(0, number).text = text
+    table.cell(1, 1).text = "Fees"
+    inner = table.cell(1, 1).add_table(1, 2)
+    inner.cell(0, 0).text, inner.cell(0, 1).text = "boat", "12"
+    document.save(str(tmp_path / "a.docx"))
+    assert load(tmp_path / "a.docx").text == (
+        "The harbour.\n\nClosed in May.\n\nOr not.\n\nA |  | 15\n | Fees\nboat | 12 |"
+    )
+
+
 @pytest.mark.parametrize("suffix", ["pdf", "docx", "pptx", "xlsx"])
 def test_a_damaged_file_reads_or_is_unreadable_and_nothing_else(
     tmp_path: Path, suffix: str, caplog: pytest.LogCaptureFixture
@@ -288,8 +380,7 @@ def test_markdown_headings_are_marked_and_those_in_code_are_not(tmp_path: Path) 
         "Costs\n-----\n\n4,200\n\n## Staff\n\nten\n\n# End\nbye\n"
     )
     document = load(write(tmp_path / "a.md", "\ufeff" + text))
-    assert document.metadata["title"] == "Tide"
-    assert place(document, "title: x") == (None, "")
+    assert document.metadata["title"] == "x"
     assert place(document, "intro") == place(document, "# no heading") == (None, "Tide")
     assert place(document, "4,200") == (None, "Tide › Costs")
     assert place(document, "ten") == (None, "Tide › Staff")
