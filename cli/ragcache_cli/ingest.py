@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ragcache_cli.opening import check_methods, open_index
-from ragcache_cli.options import DEFAULT_INDEX, Adapter, AsJson, Device, Dtype, Embedder, IndexPath, Methods, Model
+from ragcache_cli.options import (
+    DEFAULT_INDEX,
+    Adapter,
+    AsJson,
+    Device,
+    Dtype,
+    Embedder,
+    IndexPath,
+    Methods,
+    Model,
+    find_paths,
+)
 from ragcache_cli.terminal import (
     duration,
     note,
@@ -63,6 +74,8 @@ def ingest(
         list[Path] | None,
         typer.Argument(
             metavar="[PATH...]",
+            parser=str,
+            callback=find_paths,
             help="Files and folders: txt, md, rst, html, pdf, docx, pptx, xlsx, csv, json, yaml, source code. Without "
             "any, the documents that the index holds.",
         ),

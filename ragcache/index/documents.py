@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from shlex import quote
 
+from ragcache.checks import check_not_blank
 from ragcache.errors import NoDocuments
 from ragcache.index.publication import publish_owed
 from ragcache.index.reconcile import prefix_key
@@ -145,9 +146,12 @@ class Documents:
 
         Raises
         ------
+        InvalidArgument
+            If one of them is blank.
         NoDocuments
             If one of them means no document of the index.
         """
+        check_not_blank(*patterns)
         known = self.known()
         files = [one for one in known if not one.collection]
         places = _by_place(files)

@@ -13,7 +13,7 @@ import pytest
 from conftest import byte_tokenizer, tiny_model
 
 from ragcache import RagCache
-from ragcache.errors import EmptyIndex, NoDocuments
+from ragcache.errors import EmptyIndex, InvalidArgument, NoDocuments
 from ragcache.index import documents as documents_module
 from ragcache.index.collection import Entry
 from ragcache.index.documents import Documents
@@ -190,6 +190,19 @@ def test_what_means_no_document_is_an_error_and_nothing_is_removed(rag: RagCache
     with pytest.raises(NoDocuments, match=r"knows no document.*`ragcache documents list --index"):
         rag.forget("*", pattern)
     assert len(rag.documents()) == 3
+
+
+@pytest.mark.parametrize("blank", ["", " "])
+def test_a_blank_path_is_refused_and_does_not_mean_the_working_directory(
+    rag: RagCache, files: Path, blank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(files)
+    calls = (rag.ingest, rag.plan, lambda path: rag.forget("*", path), lambda path: RagCache.open(path))
+    for call in calls:
+        with pytest.raises(InvalidArgument, match="a path is blank"):
+            call(blank)
+    assert len(rag.documents()) == 3
+    assert sorted(str(path.relative_to(files)) for path in files.rglob("*.*")) == sorted(PAGES)
 
 
 def test_an_index_is_read_and_cleaned_without_its_model(rag: RagCache, files: Path) -> None:
