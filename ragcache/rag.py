@@ -252,9 +252,9 @@ class RagCache:
         work, encoders = self._ingestion(progress, chunk_tokens, titles), self._encoders(methods)
         return work.plan(listed(paths), encoders, self.top_k, exclude=exclude, ignore_files=ignore_files, prune=prune)
 
-    def pending(self, *, methods: Sequence[str] | None = None) -> IngestPlan:
-        """What is still to be encoded of the documents that are in the index already."""
-        return self._ingestion().pending(self._encoders(methods), self.top_k)
+    def pending(self, *, methods: Sequence[str] | None = None, prune: bool = False) -> IngestPlan:
+        """What is still to be encoded of the documents that the index holds already, and what `prune` would remove."""
+        return self._ingestion().pending(self._encoders(methods), self.top_k, prune=prune)
 
     def ask(
         self,

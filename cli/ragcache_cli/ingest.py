@@ -157,15 +157,13 @@ def ingest(
     """
     from tempfile import TemporaryDirectory
 
-    from ragcache.errors import InvalidArgument
     from ragcache.index.opening import check_paths
     from ragcache.retrieve import DEFAULT_TITLES, TITLES, check_choice
 
     limit = None if max_size is None else _parse_limit(max_size)
     check_methods(method)
-    for option, value in (("--chunk-tokens", chunk_tokens), ("--titles", titles)):
-        if not paths and value is not None:
-            raise InvalidArgument(f"{option} splits documents anew; name their PATH too")
+    if not paths:
+        _check_without_paths(chunk_tokens, titles, exclude, no_ignore=no_ignore)
     check_choice("titles", titles or DEFAULT_TITLES, TITLES)
     if paths:
         check_paths(index, paths, exclude=exclude or (), ignore_files=not no_ignore)
@@ -194,7 +192,7 @@ def ingest(
         }  # fmt: skip
         if dry_run:
             with progress() as report:
-                plan = rag.plan(paths, **how, progress=report) if paths else rag.pending(methods=method)
+                plan = rag.plan(paths, **how, progress=report) if paths else rag.pending(methods=method, prune=prune)
             say_json(asdict(plan)) if as_json else _show_plan(plan)
             _exit_unless(plan.complete or not strict)
             return
@@ -211,6 +209,22 @@ def ingest(
             if rag.top_k == 1:
                 note(f"{rag.reader.name} reads one chunk a question by default; `ragcache ask --top-k N` gives it more")
         _exit_unless(done.complete or not strict)
+
+
+def _check_without_paths(
+    chunk_tokens: int | None, titles: str | None, exclude: Sequence[str] | None, *, no_ignore: bool
+) -> None:
+    """Refuse what says how files are read, where none are."""
+    from ragcache.errors import InvalidArgument
+
+    for option, given, does in (
+        ("--chunk-tokens", chunk_tokens is not None, "splits documents anew"),
+        ("--titles", titles is not None, "splits documents anew"),
+        ("--exclude", bool(exclude), "leaves documents out"),
+        ("--no-ignore", no_ignore, "takes documents in"),
+    ):
+        if given:
+            raise InvalidArgument(f"{option} {does}; name their PATH too")
 
 
 @contextmanager

@@ -128,11 +128,14 @@ class Ingestion:
         began, damaged, missing = perf_counter(), self._remove_damaged(), self.index.drop_missing()
         known = self._known()
         if paths is None:
-            found, changes = Found(files=()), self._documents(damaged, known) if damaged else self._kept()
+            found = Found(files=())
         else:
             found = find_standing(paths, [*known, *map(str, damaged)], exclude=exclude, ignore_files=ignore_files)
-            changes = self._documents(sorted({*found.files, *damaged}), known)
         gone_now = gone(known, None if prune else paths or (), found=found.files)
+        if paths is None and not damaged:
+            changes = self._kept(len(gone_now))
+        else:
+            changes = self._documents(sorted({*found.files, *damaged}), known)
         changes.forgotten = sorted({*changes.emptied, *gone_now})
         kept, arrivals = dict[str, int](), _Arrivals(self)
         if changes.added and changes.forgotten:  # before anything goes: a text that was moved keeps its KV
@@ -285,18 +288,20 @@ class Ingestion:
             forgotten=tuple(sorted(gone(known, None if prune else paths, found=files))),
         )
 
-    def pending(self, encoders: Sequence[Encoder], top_k: int) -> IngestPlan:
-        """What is still to be encoded of the documents that the index holds already."""
-        return self._pricing().plan(_with_bases(encoders), top_k, self.progress)
+    def pending(self, encoders: Sequence[Encoder], top_k: int, *, prune: bool = False) -> IngestPlan:
+        """What is still to be encoded of the documents that the index holds already, and what `prune` would remove."""
+        plan = self._pricing().plan(_with_bases(encoders), top_k, self.progress)
+        return replace(plan, forgotten=tuple(sorted(gone(self._known())))) if prune else plan
 
     def _pricing(self) -> Pricing:
         return Pricing(self.index, self.vectors, self.chunking.embedder)
 
-    def _kept(self) -> _Changes:
+    def _kept(self, leaving: int) -> _Changes:
+        """All documents stay, but for so many whose files are gone."""
         documents = len(self.index.catalog.documents())
         if not documents:
             raise nothing_in(self.index.path)
-        return _Changes(unchanged=documents)
+        return _Changes(unchanged=documents - leaving)
 
     def _documents(self, files: Sequence[Path], known: Mapping[str, DocumentRow]) -> _Changes:
         changes = _Changes()
