@@ -58,7 +58,7 @@ class RagCache:
         self.chunk_tokens = chunk_tokens
         self.titles = titles
         self.top_k = top_k
-        self.model_note = ""
+        self.model_note, self._places = "", dict[str, str | None]()
         self._vectors = vectors
         self._documents = Documents(index.path, index.catalog, index.forgotten, vectors.delete)
         self.embedder = embedder
@@ -169,6 +169,7 @@ class RagCache:
             chunk_tokens=settings["chunk_tokens"], top_k=settings["top_k"], titles=settings["titles"],
             splitter=how.splitter, retriever=how.retriever, reranker=how.reranker,
         )  # fmt: skip
+        rag._places = how.places(reader)
         rag.model_note = notice.describe_model(reader, new=not how.known, by_default=model is None)
         if notice.is_test_model(reader) and (model is None or isinstance(model, str)):
             notice.warn_once()  # whoever has loaded it knows
@@ -494,6 +495,5 @@ class RagCache:
         return Ingestion(self.index, self._vectors, chunking, progress or ignore_progress, self.engine.method)
 
     def _remember(self, chunking: Chunking) -> None:
-        if (chunking.tokens, chunking.titles) != (self.chunk_tokens, self.titles):
-            self.chunk_tokens, self.titles = chunking.tokens, chunking.titles
-            remember(self.index.catalog, chunk_tokens=chunking.tokens, titles=chunking.titles)
+        self.chunk_tokens, self.titles = chunking.tokens, chunking.titles
+        remember(self.index.catalog, **self._places, chunk_tokens=chunking.tokens, titles=chunking.titles)

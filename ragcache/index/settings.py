@@ -53,7 +53,7 @@ def stats(path: str | Path) -> dict[str, Any]:
     finally:
         catalog.close()
     free = shutil.disk_usage(path).free
-    model = {"model": known["name"], "adapter": known.get("adapter", "")}
+    model = {"model": known["name"], "adapter": known.get("adapter") or ""}
     lost = {"missing_kv": len(missing), "missing": _name_missing(path, len(missing), found["chunks"])}
     return {"path": str(path), **model, "method": known["method"], **found, **lost, "free_bytes": free}
 
