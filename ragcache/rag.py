@@ -454,14 +454,14 @@ class RagCache:
         """A question over the chunks most similar to it, on a clock that has retrieval in it."""
         self.engine.check_encoding(method or self.method)
         check_retriever(retriever)
-        clock = Clock(self.reader.device)
+        clock, chunks = Clock(self.reader.device), list[Chunk | str]()
         with clock.stage("retrieve", waits=False):
-            query, count = self._query(question, top_k, history)
-            chunks: Sequence[Chunk | str] = (
-                self.retrieve(query, top_k=count) if retriever is None else read_final(retriever.retrieve(query, count))
-            )
+            query, k = self._query(question, top_k, history)
+            chunks += self.retrieve(query, top_k=k) if retriever is None else read_final(retriever.retrieve(query, k))
         options = RequestOptions(method, recompute, sampling, clock=clock, check=False)
-        return self.engine.requests.from_question(question, order_by_document(chunks), options, history)
+        request = self.engine.requests.from_question(question, order_by_document(chunks), options, history)
+        said = self._search.notes() if retriever is None else ()
+        return replace(request, notes=(*request.notes, *said))
 
     def _query(self, question: str, top_k: int | None, history: Sequence[Message]) -> tuple[str, int]:
         """What to search for, and how many chunks."""

@@ -1,8 +1,9 @@
 """Ingestion: documents to chunks to KV to vectors, resumable at every step.
 
 Order: catalogue rows, KV and with it the vectors, then the KV of what needs neighbours. A chunk's vector is written
-within seconds of its KV and never before it, so that what was made before a run was stopped can be asked about, and no
-vector points at nothing; whatever was left undone is found by comparing the three and done by the next run.
+soon after its KV and never before it: within seconds, behind the batch that is encoded then, or when the run is
+interrupted. So what was made before can be asked about, and no vector points at nothing; whatever was left undone is
+found by comparing the three and done by the next run.
 """
 
 import hashlib
@@ -12,7 +13,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic, perf_counter
-from typing import Protocol
+from typing import Protocol, Self
 
 from ragcache.checks import check_kind
 from ragcache.encode import Encoder
@@ -137,13 +138,14 @@ class Ingestion:
         else:
             changes = self._documents(sorted({*found.files, *damaged}), known)
         changes.forgotten = sorted({*changes.emptied, *gone_now})
-        kept, arrivals = dict[str, int](), _Arrivals(self)
-        if changes.added and changes.forgotten:  # before anything goes: a text that was moved keeps its KV
-            kept = self._encode([one for one in _with_bases(encoders) if one.base_encoding is None], arrivals)
-        self._forget(changes)
-        if changes.unread:
-            raise UnreadableDocument(changes.errors[0])
-        encoded = self.encode(encoders, arrivals)
+        kept = dict[str, int]()
+        with _Arrivals(self) as arrivals:
+            if changes.added and changes.forgotten:  # before anything goes: a text that was moved keeps its KV
+                kept = self._encode([one for one in _with_bases(encoders) if one.base_encoding is None], arrivals)
+            self._forget(changes)
+            if changes.unread:
+                raise UnreadableDocument(changes.errors[0])
+            encoded = self.encode(encoders, arrivals)
         self.embed()
         stats = self.index.catalog.stats()
         return IngestReport(
@@ -404,7 +406,7 @@ class Ingestion:
 
 
 class _Arrivals:
-    """Embeds chunks soon after their KV is there: many at once, and the first at once."""
+    """Embeds chunks soon after their KV is there: many at once, the first at once, and all at an interrupt."""
 
     def __init__(self, work: Ingestion) -> None:
         self._work = work
@@ -417,9 +419,19 @@ class _Arrivals:
         self._known.update(new)
         self._waiting += new
         while len(self._waiting) >= _EMBED_BATCH or (self._waiting and self._overdue()):
-            batch, self._waiting = self._waiting[:_EMBED_BATCH], self._waiting[_EMBED_BATCH:]
-            self._work.embed_chunks(batch)
-            self._embedded = monotonic()
+            self._embed_batch()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        while self._waiting and kind is KeyboardInterrupt:
+            self._embed_batch()
+
+    def _embed_batch(self) -> None:
+        batch, self._waiting = self._waiting[:_EMBED_BATCH], self._waiting[_EMBED_BATCH:]
+        self._work.embed_chunks(batch)
+        self._embedded = monotonic()
 
     def _overdue(self) -> bool:
         return monotonic() - self._embedded >= _EMBED_SECONDS
