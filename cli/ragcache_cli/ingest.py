@@ -261,11 +261,11 @@ def _set_limit(rag: "RagCache", nbytes: int) -> None:
 def _break_even(rag: "RagCache", *, measure: bool) -> "BreakEven | None":
     """Where reuse of the index's method begins to pay here; measured now if it never was, or not far enough."""
     from ragcache.engine.break_even import BreakEven
-    from ragcache.engine.calibrate import calibrate
+    from ragcache.engine.calibrate import calibrate, offers_longer
     from ragcache.errors import MissingEncoding
 
     known = BreakEven.of(rag.index, rag.engine.method)
-    if not measure or (known is not None and known.reached):
+    if not measure or (known is not None and (known.reached or not offers_longer(rag.engine, known))):
         return known
     try:
         with progress() as bars:
