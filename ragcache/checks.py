@@ -39,6 +39,18 @@ def check_text(text: object, what: str) -> None:
     raise InvalidArgument(f"the {what} has a lone surrogate, {text[place]!a}, at character {place}; leave it out")
 
 
+def check_not_blank(*paths: object) -> None:
+    """Refuse blank paths, which would mean the working directory.
+
+    Raises
+    ------
+    InvalidArgument
+        If one is blank.
+    """
+    if not all(str(path).strip() for path in paths):
+        raise InvalidArgument("a path is blank, as of a variable that is not set; name a file or folder, or . for here")
+
+
 def check_count(name: str, value: object, least: int, hint: str) -> None:
     """Refuse what is no whole number from `least` on.
 

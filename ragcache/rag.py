@@ -58,7 +58,7 @@ class RagCache:
         self.chunk_tokens = chunk_tokens
         self.titles = titles
         self.top_k = top_k
-        self.model_note = ""
+        self.model_note, self._places = "", dict[str, str | None]()
         self._vectors = vectors
         self._documents = Documents(index.path, index.catalog, index.forgotten, vectors.delete)
         self.embedder = embedder
@@ -169,6 +169,7 @@ class RagCache:
             chunk_tokens=settings["chunk_tokens"], top_k=settings["top_k"], titles=settings["titles"],
             splitter=how.splitter, retriever=how.retriever, reranker=how.reranker,
         )  # fmt: skip
+        rag._places = how.places(reader)
         rag.model_note = notice.describe_model(reader, new=not how.known, by_default=model is None)
         if notice.is_test_model(reader) and (model is None or isinstance(model, str)):
             notice.warn_once()  # whoever has loaded it knows
@@ -252,9 +253,9 @@ class RagCache:
         work, encoders = self._ingestion(progress, chunk_tokens, titles), self._encoders(methods)
         return work.plan(listed(paths), encoders, self.top_k, exclude=exclude, ignore_files=ignore_files, prune=prune)
 
-    def pending(self, *, methods: Sequence[str] | None = None) -> IngestPlan:
-        """What is still to be encoded of the documents that are in the index already."""
-        return self._ingestion().pending(self._encoders(methods), self.top_k)
+    def pending(self, *, methods: Sequence[str] | None = None, prune: bool = False) -> IngestPlan:
+        """What is still to be encoded of the documents that the index holds already, and what `prune` would remove."""
+        return self._ingestion().pending(self._encoders(methods), self.top_k, prune=prune)
 
     def ask(
         self,
@@ -453,14 +454,14 @@ class RagCache:
         """A question over the chunks most similar to it, on a clock that has retrieval in it."""
         self.engine.check_encoding(method or self.method)
         check_retriever(retriever)
-        clock = Clock(self.reader.device)
+        clock, chunks = Clock(self.reader.device), list[Chunk | str]()
         with clock.stage("retrieve", waits=False):
-            query, count = self._query(question, top_k, history)
-            chunks: Sequence[Chunk | str] = (
-                self.retrieve(query, top_k=count) if retriever is None else read_final(retriever.retrieve(query, count))
-            )
+            query, k = self._query(question, top_k, history)
+            chunks += self.retrieve(query, top_k=k) if retriever is None else read_final(retriever.retrieve(query, k))
         options = RequestOptions(method, recompute, sampling, clock=clock, check=False)
-        return self.engine.requests.from_question(question, order_by_document(chunks), options, history)
+        request = self.engine.requests.from_question(question, order_by_document(chunks), options, history)
+        said = self._search.notes() if retriever is None else ()
+        return replace(request, notes=(*request.notes, *said))
 
     def _query(self, question: str, top_k: int | None, history: Sequence[Message]) -> tuple[str, int]:
         """What to search for, and how many chunks."""
@@ -494,6 +495,5 @@ class RagCache:
         return Ingestion(self.index, self._vectors, chunking, progress or ignore_progress, self.engine.method)
 
     def _remember(self, chunking: Chunking) -> None:
-        if (chunking.tokens, chunking.titles) != (self.chunk_tokens, self.titles):
-            self.chunk_tokens, self.titles = chunking.tokens, chunking.titles
-            remember(self.index.catalog, chunk_tokens=chunking.tokens, titles=chunking.titles)
+        self.chunk_tokens, self.titles = chunking.tokens, chunking.titles
+        remember(self.index.catalog, **self._places, chunk_tokens=chunking.tokens, titles=chunking.titles)

@@ -87,10 +87,13 @@ def test_a_model_merged_beforehand_uses_the_same_kv_and_answers_the_same(index: 
     again = asked(index, model=str(merged))
     assert is_cached(again)
     assert (again.text, again.adapter) == (first.text, "")
+    assert resolve(index, embedder=Letters()).known["name"] != str(merged)
+    with opened(index, model=str(merged)) as rag:
+        rag.ingest()
     with opened(index) as rag:  # which by now remembers the merged folder
         assert (rag.reader.name, rag.reader.adapter) == (str(merged), "")
         assert bind_model(rag.index.catalog, rag.reader, index) == key
-    assert "adapter" not in resolve(index, embedder=Letters()).known
+    assert stats(index)["adapter"] == ""
 
 
 def test_an_index_of_the_merged_model_opens_by_base_and_adapter(
@@ -127,6 +130,9 @@ def test_an_adapter_that_went_elsewhere_is_named_anew(index: Path, adapter: Path
     with pytest.raises(UnusableAdapter, match=rf"made by .* with the adapter {adapter}.*lies elsewhere now.*--adapter"):
         asked(index)
     assert is_cached(asked(index, adapter=tmp_path / "moved"))
+    assert stats(index)["adapter"] == str(adapter), "a question changes nothing"
+    with opened(index, adapter=tmp_path / "moved") as rag:
+        rag.ingest()
     assert is_cached(asked(index))
 
 

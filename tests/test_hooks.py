@@ -94,6 +94,8 @@ def test_an_index_of_a_loaded_model_opens_by_name(tmp_path: Path, documents: Pat
     made(tmp_path / "index", documents, model=tiny_model("llama"), tokenizer=byte_tokenizer())
     answer = asked(tmp_path / "index", model=str(checkpoint), embedder=Letters())
     assert {chunk.cache for chunk in answer.report.chunks} == {"hit"}
+    with RagCache.open(tmp_path / "index", model=str(checkpoint), embedder=Letters()) as rag:
+        rag.ingest()
     again = asked(tmp_path / "index", embedder=Letters())  # which remembers the name
     assert again.text == answer.text
 

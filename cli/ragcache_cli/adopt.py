@@ -8,12 +8,28 @@ import typer
 
 from ragcache_cli.ingest import opened, show, with_progress
 from ragcache_cli.opening import check_methods
-from ragcache_cli.options import DEFAULT_INDEX, Adapter, AsJson, Device, Dtype, Embedder, IndexPath, Methods, Model
+from ragcache_cli.options import (
+    DEFAULT_INDEX,
+    Adapter,
+    AsJson,
+    Device,
+    Dtype,
+    Embedder,
+    IndexPath,
+    Methods,
+    Model,
+    find_path,
+)
 from ragcache_cli.terminal import note, say_json
 
 
 def adopt(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A Chroma folder: LangChain's persist_directory.")],
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DIR", parser=str, callback=find_path, help="A Chroma folder: LangChain's persist_directory."
+        ),
+    ],
     collection: Annotated[
         str | None, typer.Option(metavar="NAME", help="Its collection; needed where there are several.")
     ] = None,

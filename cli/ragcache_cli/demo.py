@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragcache_cli.options import AsJson
+from ragcache_cli.options import AsJson, find_path
 from ragcache_cli.terminal import note, say, say_json
 
 if TYPE_CHECKING:
@@ -31,7 +31,10 @@ For real work:  ragcache doctor --model Qwen/Qwen2.5-7B-Instruct
 
 def demo(
     index: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Keep the index here; without it, it is thrown away.")
+        Path | None,
+        typer.Option(
+            metavar="DIR", parser=str, callback=find_path, help="Keep the index here; without it, it is thrown away."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ragcache_cli.opening import check_methods, open_index
-from ragcache_cli.options import DEFAULT_INDEX, Adapter, AsJson, Device, Dtype, Embedder, IndexPath, Methods, Model
+from ragcache_cli.options import (
+    DEFAULT_INDEX,
+    Adapter,
+    AsJson,
+    Device,
+    Dtype,
+    Embedder,
+    IndexPath,
+    Methods,
+    Model,
+    find_paths,
+)
 from ragcache_cli.terminal import (
     duration,
     note,
@@ -63,6 +74,8 @@ def ingest(
         list[Path] | None,
         typer.Argument(
             metavar="[PATH...]",
+            parser=str,
+            callback=find_paths,
             help="Files and folders: txt, md, rst, html, pdf, docx, pptx, xlsx, csv, json, yaml, source code. Without "
             "any, the documents that the index holds.",
         ),
@@ -144,15 +157,13 @@ def ingest(
     """
     from tempfile import TemporaryDirectory
 
-    from ragcache.errors import InvalidArgument
     from ragcache.index.opening import check_paths
     from ragcache.retrieve import DEFAULT_TITLES, TITLES, check_choice
 
     limit = None if max_size is None else _parse_limit(max_size)
     check_methods(method)
-    for option, value in (("--chunk-tokens", chunk_tokens), ("--titles", titles)):
-        if not paths and value is not None:
-            raise InvalidArgument(f"{option} splits documents anew; name their PATH too")
+    if not paths:
+        _check_without_paths(chunk_tokens, titles, exclude, no_ignore=no_ignore)
     check_choice("titles", titles or DEFAULT_TITLES, TITLES)
     if paths:
         check_paths(index, paths, exclude=exclude or (), ignore_files=not no_ignore)
@@ -181,7 +192,7 @@ def ingest(
         }  # fmt: skip
         if dry_run:
             with progress() as report:
-                plan = rag.plan(paths, **how, progress=report) if paths else rag.pending(methods=method)
+                plan = rag.plan(paths, **how, progress=report) if paths else rag.pending(methods=method, prune=prune)
             say_json(asdict(plan)) if as_json else _show_plan(plan)
             _exit_unless(plan.complete or not strict)
             return
@@ -198,6 +209,22 @@ def ingest(
             if rag.top_k == 1:
                 note(f"{rag.reader.name} reads one chunk a question by default; `ragcache ask --top-k N` gives it more")
         _exit_unless(done.complete or not strict)
+
+
+def _check_without_paths(
+    chunk_tokens: int | None, titles: str | None, exclude: Sequence[str] | None, *, no_ignore: bool
+) -> None:
+    """Refuse what says how files are read, where none are."""
+    from ragcache.errors import InvalidArgument
+
+    for option, given, does in (
+        ("--chunk-tokens", chunk_tokens is not None, "splits documents anew"),
+        ("--titles", titles is not None, "splits documents anew"),
+        ("--exclude", bool(exclude), "leaves documents out"),
+        ("--no-ignore", no_ignore, "takes documents in"),
+    ):
+        if given:
+            raise InvalidArgument(f"{option} {does}; name their PATH too")
 
 
 @contextmanager
@@ -234,11 +261,11 @@ def _set_limit(rag: "RagCache", nbytes: int) -> None:
 def _break_even(rag: "RagCache", *, measure: bool) -> "BreakEven | None":
     """Where reuse of the index's method begins to pay here; measured now if it never was, or not far enough."""
     from ragcache.engine.break_even import BreakEven
-    from ragcache.engine.calibrate import calibrate
+    from ragcache.engine.calibrate import calibrate, offers_longer
     from ragcache.errors import MissingEncoding
 
     known = BreakEven.of(rag.index, rag.engine.method)
-    if not measure or (known is not None and known.reached):
+    if not measure or (known is not None and (known.reached or not offers_longer(rag.engine, known))):
         return known
     try:
         with progress() as bars:

@@ -7,10 +7,25 @@ from typing import Annotated
 import typer
 
 
-def _find_index(place: "str | Path") -> Path:
+def find_path(place: "str | Path | None") -> Path | None:
+    """The path that was named, if one was; a callback, since what a parser refuses is said as a wrong usage."""
+    from ragcache.checks import check_not_blank
+
+    if place is None:
+        return None
+    check_not_blank(place)
+    return Path(place)
+
+
+def find_paths(places: "list[str] | None") -> list[Path]:
+    """The paths that were named."""
+    return [path for place in places or () if (path := find_path(place))]
+
+
+def _find_index(place: "str | Path") -> Path | None:
     """The folder of an index; of one that is published at a URL, this machine's copy, brought up to date."""
     if "://" not in str(place):
-        return Path(place)
+        return find_path(place)
     from ragcache.index.publication import local_copy
     from ragcache_cli.terminal import note, parse_size
 
@@ -23,7 +38,8 @@ IndexPath = Annotated[
     typer.Option(
         "--index",
         metavar="DIR",
-        parser=_find_index,
+        parser=str,
+        callback=_find_index,
         help="Folder of the index, or the URL that it is published at, such as s3://bucket/prefix.",
     ),
 ]

@@ -1,7 +1,9 @@
 """Where reuse begins to pay: an index's own method timed against full prefill, over ever more of its own chunks."""
 
+from collections import defaultdict
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, chain, islice, zip_longest
+from random import Random
 from statistics import median
 
 from ragcache.encode import PromptEncoder
@@ -14,13 +16,15 @@ from ragcache.report import Progress, ignore_progress
 _QUESTION = "Which of these notes says when, by whom and why it was decided?"
 _MOST, _MOST_TOKENS = 16, 8192  # chunks, and tokens of them: full prefill reads them too, several times
 _ROOM = 256  # tokens of a prompt beside its chunks
+_LONGER = 1.25  # times what was measured; with less than that as many chunks may just have been drawn anew
 
 
 def calibrate(engine: Engine, progress: Progress = ignore_progress, *, repeats: int = 3) -> BreakEven | None:
     """Time the engine's method and full prefill on 1, 2, 4, 8 and 16 chunks, and have the index remember the outcome.
 
-    From then on the engine prefills contexts up to the break-even where no method and no share is named, and its
-    reports say so. KV is read from its files each time. It ends as soon as reuse has won twice in a row.
+    The chunks are drawn from different documents, as a search finds them. From then on the engine prefills contexts up
+    to the break-even where no method and no share is named, and its reports say so. KV is read from its files each
+    time. It ends as soon as reuse has won twice in a row.
 
     Parameters
     ----------
@@ -41,14 +45,12 @@ def calibrate(engine: Engine, progress: Progress = ignore_progress, *, repeats: 
     MissingEncoding
         If the index lacks what the method loads.
     """
-    row, index = engine.method, engine.index
-    chunks = index.chunks([one.id for one in index.catalog.all_chunks()[:_MOST]])
+    row, chunks = engine.method, _draw(engine)
     sizes = list(accumulate(len(chunk.segment) for chunk in chunks))
-    most = sum(size <= min(_MOST_TOKENS, engine.reader.limit - _ROOM) for size in sizes)
-    if row.encode is None or isinstance(row.encode, PromptEncoder) or not most:
+    if row.encode is None or isinstance(row.encode, PromptEncoder) or not chunks:
         return None
     engine.check_encoding(row)
-    counts = sorted({min(1 << power, most) for power in range(_MOST.bit_length())})
+    counts = sorted({min(1 << power, len(chunks)) for power in range(_MOST.bit_length())})
     won, lost, done = 0, 0, 0
     while done < len(counts) and won < 2:
         progress("calibrate", done, len(counts))
@@ -57,8 +59,31 @@ def calibrate(engine: Engine, progress: Progress = ignore_progress, *, repeats: 
         done += 1
     progress("calibrate", len(counts), len(counts))
     found = BreakEven(lost, sizes[counts[done - 1] - 1])
-    found.keep(index, row)
+    found.keep(engine.index, row)
     return found
+
+
+def offers_longer(engine: Engine, known: BreakEven) -> bool:
+    """Whether an index has a longer context to time than what was measured."""
+    return sum(len(chunk.segment) for chunk in _draw(engine)) > _LONGER * known.measured
+
+
+def _draw(engine: Engine) -> list[Chunk]:
+    """As many of an index's chunks as are timed and fit the model, of as many documents as possible.
+
+    A document's first chunk comes last: behind the prefix, with the next ones behind it, its KV is exact. Nothing would
+    be recomputed, as hardly ever over what a search has found.
+    """
+    documents: dict[str, list[str]] = defaultdict(list)
+    for chunk, document in engine.index.catalog.places():
+        documents[document].append(chunk)
+    random = Random(0)
+    orders = [[*random.sample(later, len(later)), first] for first, *later in documents.values()]
+    random.shuffle(orders)
+    drawn = islice(filter(None, chain.from_iterable(zip_longest(*orders))), _MOST)
+    chunks = engine.index.chunks(list(drawn))
+    most = min(_MOST_TOKENS, engine.reader.limit - _ROOM)
+    return chunks[: sum(size <= most for size in accumulate(len(chunk.segment) for chunk in chunks))]
 
 
 def _ratio(engine: Engine, chunks: Sequence[Chunk], repeats: int) -> float:

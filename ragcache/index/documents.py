@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from shlex import quote
 
+from ragcache.checks import check_not_blank
 from ragcache.errors import NoDocuments
 from ragcache.index.publication import publish_owed
 from ragcache.index.reconcile import prefix_key
@@ -30,7 +32,7 @@ from ragcache.store import (
 )
 from ragcache.store.forgotten import LISTED
 
-_MAGIC = re.compile(r"[*?\[]")
+_MAGIC = re.compile(r"[*?]")
 _LISTING = """
     SELECT documents.id,
         COALESCE(added, (SELECT MIN(created) FROM encodings JOIN chunks ON id = chunk WHERE document = documents.id)),
@@ -140,16 +142,22 @@ class Documents:
         patterns : str or Path
             A file, a folder, or a pattern of either, in which ``*`` and ``?`` stand for part of a name and ``**`` for
             any folders. They count from the working directory; a pattern without a slash is a file's name anywhere.
+            What is itself a file or folder of the index means only that.
 
         Raises
         ------
+        InvalidArgument
+            If one of them is blank.
         NoDocuments
             If one of them means no document of the index.
         """
+        check_not_blank(*patterns)
         known = self.known()
+        files = [one for one in known if not one.collection]
+        places = _by_place(files)
         chosen: dict[str, KnownDocument] = {}
         for pattern in map(str, patterns):
-            found = [one for one in known if not one.collection and _meant(one.source, pattern)]
+            found = _named(places, pattern) or _fitting(files, pattern)
             if not found:
                 raise self._unknown(pattern, known)
             chosen |= {one.id: one for one in found}
@@ -233,21 +241,29 @@ def _known(row: DocumentRow, added: float | None, *sizes: int) -> KnownDocument:
     return KnownDocument(row.id, called or row.source, chunks, tokens, nbytes, when, store)
 
 
-def _under(source: str, root: str) -> bool:
-    return Path(source).is_relative_to(root)
+def _by_place(files: Iterable[KnownDocument]) -> dict[str, list[KnownDocument]]:
+    """Files by their paths, and by those of all folders that they lie in."""
+    places: dict[str, list[KnownDocument]] = defaultdict(list)
+    for one in files:
+        for place in (one.source, *map(str, Path(one.source).parents)):
+            places[place].append(one)
+    return dict(places)
 
 
-def _meant(source: str, pattern: str) -> bool:
-    if not pattern:
-        return False  # it would be the working directory
-    whole = os.path.abspath(pattern)
-    if source == pattern or any(_under(source, way) for way in (whole, place_of(pattern), os.path.realpath(pattern))):
-        return True
+def _named(places: Mapping[str, Sequence[KnownDocument]], path: str) -> list[KnownDocument]:
+    """The file of that very path, or what lies in that folder, with links on the way and without."""
+    ways = {path, os.path.abspath(path), place_of(path), os.path.realpath(path)}
+    return [one for way in ways for one in places.get(way, ())]
+
+
+def _fitting(files: Iterable[KnownDocument], pattern: str) -> list[KnownDocument]:
+    """The files that a pattern fits; none where it is no pattern."""
     if not _MAGIC.search(pattern):
-        return False
+        return []
     if "/" not in pattern:
-        return fnmatchcase(Path(source).name, pattern)
-    return _fits(Path(source).parts, Path(whole).parts)
+        return [one for one in files if _is_called(Path(one.source).name, pattern)]
+    parts = Path(os.path.abspath(pattern)).parts
+    return [one for one in files if _fits(Path(one.source).parts, parts)]
 
 
 def _fits(parts: Sequence[str], patterns: Sequence[str]) -> bool:
@@ -256,7 +272,11 @@ def _fits(parts: Sequence[str], patterns: Sequence[str]) -> bool:
         return True
     if patterns[0] == "**":
         return any(_fits(parts[skipped:], patterns[1:]) for skipped in range(len(parts)))
-    return bool(parts) and fnmatchcase(parts[0], patterns[0]) and _fits(parts[1:], patterns[1:])
+    return bool(parts) and _is_called(parts[0], patterns[0]) and _fits(parts[1:], patterns[1:])
+
+
+def _is_called(name: str, pattern: str) -> bool:
+    return fnmatchcase(name, pattern.replace("[", "[[]"))  # which stands for itself, as in "report[1].md"
 
 
 def _drop_vectors(folder: Path, chunks: Sequence[str]) -> None:

@@ -1,8 +1,9 @@
 """Ingestion: documents to chunks to KV to vectors, resumable at every step.
 
 Order: catalogue rows, KV and with it the vectors, then the KV of what needs neighbours. A chunk's vector is written
-within seconds of its KV and never before it, so that what was made before a run was stopped can be asked about, and no
-vector points at nothing; whatever was left undone is found by comparing the three and done by the next run.
+soon after its KV and never before it: within seconds, behind the batch that is encoded then, or when the run is
+interrupted. So what was made before can be asked about, and no vector points at nothing; whatever was left undone is
+found by comparing the three and done by the next run.
 """
 
 import hashlib
@@ -12,7 +13,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic, perf_counter
-from typing import Protocol
+from typing import Protocol, Self
 
 from ragcache.checks import check_kind
 from ragcache.encode import Encoder
@@ -128,19 +129,23 @@ class Ingestion:
         began, damaged, missing = perf_counter(), self._remove_damaged(), self.index.drop_missing()
         known = self._known()
         if paths is None:
-            found, changes = Found(files=()), self._documents(damaged, known) if damaged else self._kept()
+            found = Found(files=())
         else:
             found = find_standing(paths, [*known, *map(str, damaged)], exclude=exclude, ignore_files=ignore_files)
-            changes = self._documents(sorted({*found.files, *damaged}), known)
         gone_now = gone(known, None if prune else paths or (), found=found.files)
+        if paths is None and not damaged:
+            changes = self._kept(len(gone_now))
+        else:
+            changes = self._documents(sorted({*found.files, *damaged}), known)
         changes.forgotten = sorted({*changes.emptied, *gone_now})
-        kept, arrivals = dict[str, int](), _Arrivals(self)
-        if changes.added and changes.forgotten:  # before anything goes: a text that was moved keeps its KV
-            kept = self._encode([one for one in _with_bases(encoders) if one.base_encoding is None], arrivals)
-        self._forget(changes)
-        if changes.unread:
-            raise UnreadableDocument(changes.errors[0])
-        encoded = self.encode(encoders, arrivals)
+        kept = dict[str, int]()
+        with _Arrivals(self) as arrivals:
+            if changes.added and changes.forgotten:  # before anything goes: a text that was moved keeps its KV
+                kept = self._encode([one for one in _with_bases(encoders) if one.base_encoding is None], arrivals)
+            self._forget(changes)
+            if changes.unread:
+                raise UnreadableDocument(changes.errors[0])
+            encoded = self.encode(encoders, arrivals)
         self.embed()
         stats = self.index.catalog.stats()
         return IngestReport(
@@ -285,18 +290,20 @@ class Ingestion:
             forgotten=tuple(sorted(gone(known, None if prune else paths, found=files))),
         )
 
-    def pending(self, encoders: Sequence[Encoder], top_k: int) -> IngestPlan:
-        """What is still to be encoded of the documents that the index holds already."""
-        return self._pricing().plan(_with_bases(encoders), top_k, self.progress)
+    def pending(self, encoders: Sequence[Encoder], top_k: int, *, prune: bool = False) -> IngestPlan:
+        """What is still to be encoded of the documents that the index holds already, and what `prune` would remove."""
+        plan = self._pricing().plan(_with_bases(encoders), top_k, self.progress)
+        return replace(plan, forgotten=tuple(sorted(gone(self._known())))) if prune else plan
 
     def _pricing(self) -> Pricing:
         return Pricing(self.index, self.vectors, self.chunking.embedder)
 
-    def _kept(self) -> _Changes:
+    def _kept(self, leaving: int) -> _Changes:
+        """All documents stay, but for so many whose files are gone."""
         documents = len(self.index.catalog.documents())
         if not documents:
             raise nothing_in(self.index.path)
-        return _Changes(unchanged=documents)
+        return _Changes(unchanged=documents - leaving)
 
     def _documents(self, files: Sequence[Path], known: Mapping[str, DocumentRow]) -> _Changes:
         changes = _Changes()
@@ -399,7 +406,7 @@ class Ingestion:
 
 
 class _Arrivals:
-    """Embeds chunks soon after their KV is there: many at once, and the first at once."""
+    """Embeds chunks soon after their KV is there: many at once, the first at once, and all at an interrupt."""
 
     def __init__(self, work: Ingestion) -> None:
         self._work = work
@@ -412,9 +419,19 @@ class _Arrivals:
         self._known.update(new)
         self._waiting += new
         while len(self._waiting) >= _EMBED_BATCH or (self._waiting and self._overdue()):
-            batch, self._waiting = self._waiting[:_EMBED_BATCH], self._waiting[_EMBED_BATCH:]
-            self._work.embed_chunks(batch)
-            self._embedded = monotonic()
+            self._embed_batch()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        while self._waiting and kind is KeyboardInterrupt:
+            self._embed_batch()
+
+    def _embed_batch(self) -> None:
+        batch, self._waiting = self._waiting[:_EMBED_BATCH], self._waiting[_EMBED_BATCH:]
+        self._work.embed_chunks(batch)
+        self._embedded = monotonic()
 
     def _overdue(self) -> bool:
         return monotonic() - self._embedded >= _EMBED_SECONDS

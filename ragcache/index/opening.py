@@ -5,7 +5,7 @@ Nothing here imports torch: a wrong name, and a question that cannot be asked, a
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -133,8 +133,16 @@ class Opening:
         """What makes vectors."""
         return Embedder(self.embedder) if isinstance(self.embedder, str) else GivenEmbedder(self.embedder)
 
+    def places(self, reader: "Reader") -> dict[str, str | None]:
+        """By which names the model, its adapter and the embedder are found again, from whichever folder."""
+        embedder = _absolute(self.embedder) if isinstance(self.embedder, str) else self.embedder.name
+        return {"name": _absolute(reader.name), "adapter": reader.adapter, "embedder": embedder}
+
     def settings(self, reader: "Reader") -> dict[str, Any]:
-        """What the index is to remember, a model having been loaded."""
+        """What the index is to remember, a model having been loaded; of one that is known, `places` stay as they are.
+
+        Where they are others now, it is for `ingest` to remember that, and not for a question.
+        """
         chunk_tokens, top_k = _SIZES.get(reader.name, (CHUNK_TOKENS, TOP_K))
         if reader.tuning is not None:  # by `ragcache finetune`, which teaches to read several chunks
             top_k = max(top_k, TOP_K)
@@ -142,10 +150,8 @@ class Opening:
             chunk_tokens = self._state_tokens(reader, chunk_tokens)
         given = not isinstance(self.embedder, str) if not self.known else self.known.get("embedder_given")
         settings = {
-            "name": reader.name,
-            "adapter": reader.adapter,
+            **{name: self.known.get(name) if self.known else place for name, place in self.places(reader).items()},
             "dtype": self.dtype,
-            "embedder": self.embedder if isinstance(self.embedder, str) else self.embedder.name,
             "method": self.known.get("method") or self.method.name,  # another one holds for this opening
             "chunk_tokens": self.known.get("chunk_tokens") or chunk_tokens,
             "top_k": self.known.get("top_k") or top_k,
@@ -332,8 +338,8 @@ def _adapter(
     if given is not None:
         _check_given(model, given, by_default=by_default)
         return str(Path(given).absolute())
-    own: str | None = known.get("adapter") if model == known.get("name") else None
-    if own is None:
+    own: str | None = known.get("adapter")
+    if not own or not isinstance(model, str) or _absolute(model) != _absolute(known["name"]):
         return None
     try:
         read_config(own)
@@ -373,7 +379,8 @@ def _dtype(path: Path, known: str | None, given: str | None) -> str:
 def _embedder(path: Path, known: dict[str, Any], given: str | TextEmbedder | None) -> str | TextEmbedder:
     own = str(known.get("embedder") or DEFAULT_EMBEDDER)
     name = own if given is None else given if isinstance(given, str) else GivenEmbedder(given).name
-    if known and name != own:
+    moved = isinstance(given, str) and (_absolute(given) == _absolute(own) or _has_weights(given, known))
+    if known and name != own and not moved:
         raise InvalidArgument(
             f"the index {path} was embedded by {own}, not {name}; ingest into another --index to change it"
         )
@@ -386,6 +393,20 @@ def _embedder(path: Path, known: dict[str, Any], given: str | TextEmbedder | Non
         )
     check_embedder(name)
     return name
+
+
+def _has_weights(embedder: str, known: dict[str, Any]) -> bool:
+    """Whether an embedder's weights are those that an index was embedded by."""
+    with suppress(InvalidArgument):
+        check_embedder(embedder)
+        return bool(known.get("embedder_digest")) and digest_embedder(embedder) == known["embedder_digest"]
+    return False
+
+
+def _absolute(name: str) -> str:
+    """The absolute path of a model's folder or file; any other name as it is."""
+    given = name in (BUNDLED, SMOLLM2, SMOLLM2_TUNED, DEFAULT_EMBEDDER) or not os.path.exists(name)
+    return name if given else os.path.abspath(name)
 
 
 def _digest(path: Path, known: dict[str, Any], embedder: str) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from ragcache.checks import check_not_blank
 from ragcache.errors import (
     EmptyIndex,
     IndexFormat,
@@ -175,11 +176,14 @@ def local_copy(
 
     Raises
     ------
+    InvalidArgument
+        If the path is blank.
     EmptyIndex
         If nothing is published there.
     UnreachableStore
         If the object store does not answer, and there is no copy yet.
     """
+    check_not_blank(place)
     if "://" not in str(place):
         return Path(place)
     url = check_url(str(place))

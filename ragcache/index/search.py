@@ -1,7 +1,7 @@
 """Search: the chunks of an index that speak to a question, by meaning, by words, and by a second look."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 
 import numpy as np
@@ -11,6 +11,7 @@ from ragcache.errors import InvalidArgument
 from ragcache.index.chunks import Chunk
 from ragcache.index.copies import mark_copies
 from ragcache.index.index import Index
+from ragcache.index.settings import unfound
 from ragcache.retrieve import Reranker, Retriever, Vectors, fuse_ranks
 from ragcache.retrieve.given import AnyEmbedder
 from ragcache.retrieve.places import sentences_of
@@ -19,7 +20,7 @@ _DEPTH, _LEAST = 4, 20  # so many times the chunks that are wanted are ranked, a
 _POOL, _LEADS = 12, 3  # chunks whose sentences are looked at, and sentences that are searched with
 
 
-@dataclass(frozen=True)
+@dataclass
 class Search:
     """Finds an index's chunks.
 
@@ -39,6 +40,17 @@ class Search:
     vectors: Vectors
     embedder: AnyEmbedder
     reranker: Reranker | None = None
+    _whole: int | None = field(default=None, init=False)  # the edition of which all chunks had vectors
+
+    def notes(self) -> list[str]:
+        """What to say of a search: that not all chunks can be found, if so."""
+        catalog = self.index.catalog
+        if self._whole == (edition := catalog.edition()):
+            return []
+        [(chunks,)] = catalog.read("SELECT COUNT(*) FROM chunks")
+        said = unfound(self.index.path, chunks - self.vectors.count(), chunks)
+        self._whole = None if said else edition
+        return said
 
     def find(
         self, question: str, count: int, retriever: Retriever, sources: Collection[str] | None = None

@@ -20,7 +20,8 @@ from ragcache.errors import (
 from ragcache.index.reconcile import reconcile
 from ragcache.method import Method
 from ragcache.model.lazy import Tensor
-from ragcache.store import CODEC, CODECS, RAW, Catalog, Codec, find_codec, open_store
+from ragcache.retrieve.reading import stored_ids
+from ragcache.store import CODEC, CODECS, COLLECTION, RAW, Catalog, Codec, find_codec, open_store
 
 KV_FORM = "kv_form"  # setting: see `form_of`
 _OPENING = "rag"  # setting: what `settings_of` reads
@@ -49,12 +50,13 @@ def stats(path: str | Path) -> dict[str, Any]:
         found = {**catalog.stats(), "outdated": outdated_counts(catalog)}
         missing = reconcile(catalog, list(open_store(path, read_only=True).list())).missing_blobs
         found["bytes"] -= catalog.bytes_under(missing)
+        waiting = unfound(path, _count_unfound(catalog, path / "vectors"), found["chunks"])
         found |= {"kv": catalog.setting(CODEC, RAW), "codecs": _price_codecs(catalog, found["bytes"])}
     finally:
         catalog.close()
     free = shutil.disk_usage(path).free
-    model = {"model": known["name"], "adapter": known.get("adapter", "")}
-    lost = {"missing_kv": len(missing), "missing": _name_missing(path, len(missing), found["chunks"])}
+    model = {"model": known["name"], "adapter": known.get("adapter") or ""}
+    lost = {"missing_kv": len(missing), "missing": [*_name_missing(path, len(missing), found["chunks"]), *waiting]}
     return {"path": str(path), **model, "method": known["method"], **found, **lost, "free_bytes": free}
 
 
@@ -87,6 +89,18 @@ def _name_missing(path: Path, blobs: int, chunks: int) -> list[str]:
     if chunks and not (path / "secret").is_file():
         found.append("the secret is gone, so no KV can be found; restore it from a backup, or ingest into a new index")
     return found
+
+
+def unfound(path: Path, lacking: int, chunks: int) -> list[str]:
+    """What to say of chunks that have no vector yet, if there are some."""
+    return [f"{lacking:,} of {chunks:,} chunks cannot be found yet; run `{ingest(path)}`"] if lacking > 0 else []
+
+
+def _count_unfound(catalog: Catalog, vectors: Path) -> int:
+    """Chunks of files without a vector; those of vector stores get theirs when a question is asked."""
+    known = stored_ids(vectors)
+    files = {row.id for row in catalog.documents() if COLLECTION not in row.metadata}
+    return 0 if known is None else sum(id in files and chunk not in known for chunk, id in catalog.places())
 
 
 def outdated_counts(catalog: Catalog) -> dict[str, int]:

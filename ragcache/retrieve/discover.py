@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ragcache.checks import check_not_blank
 from ragcache.errors import InvalidArgument, NoDocuments, UnreadableDocument, UnsupportedDocument
 from ragcache.report import make_printable
 from ragcache.retrieve.formats import SUPPORTED, SUPPORTED_WORDS
@@ -64,12 +65,12 @@ class Found:
     errors: tuple[str, ...] = ()
 
 
-def find(paths: Iterable[str | Path], *, exclude: Sequence[str] = (), ignore_files: bool = True) -> Found:
+def find(paths: Sequence[str | Path], *, exclude: Sequence[str] = (), ignore_files: bool = True) -> Found:
     """Find the files to read.
 
     Parameters
     ----------
-    paths : Iterable[str | Path]
+    paths : Sequence[str | Path]
         Files, which are read whatever the patterns say, and folders to look through. Links to files of the same folder,
         or below it, are followed; others are named, and those to folders are, which may lead round in circles.
     exclude : Sequence[str]
@@ -92,8 +93,9 @@ def find(paths: Iterable[str | Path], *, exclude: Sequence[str] = (), ignore_fil
     UnreadableDocument
         If what was named itself is neither a file nor a folder, or nothing could be read under the paths.
     InvalidArgument
-        If a pattern is not one.
+        If a pattern is not one, or a path is blank.
     """
+    check_not_blank(*paths)
     named = [Path(path) for path in paths]
     search = _Search(_spec_of(exclude), IGNORE_FILES if ignore_files else ())
     roots = [os.path.realpath(path) for path in named if not search.add(path)]

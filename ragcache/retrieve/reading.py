@@ -136,6 +136,12 @@ def state_of(path: Path) -> str | None:
     return repr((mark_of(path)[:1], found)) if found else None
 
 
+def stored_ids(path: Path) -> set[str] | None:
+    """The ids of all vectors in a Chroma folder, read beside Chroma; None where they can't be read."""
+    found = read_database(path, "SELECT embedding_id FROM embeddings")
+    return {name for (name,) in found[0]} if found else None
+
+
 def copy_collection(path: Path, folder: Path) -> Path:
     """Copy Chroma's folder to a new one, its database as of one moment."""
     shutil.copytree(path, folder, ignore=shutil.ignore_patterns(f"{_DATABASE}*"), copy_function=shutil.copyfile)

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
+from ragcache.checks import check_not_blank
 from ragcache.errors import NoDocuments
 from ragcache.retrieve.discover import Found, find, place_of
 
@@ -27,7 +28,13 @@ def find_standing(
     -------
     Found
         Without files where all that the index knew under the paths is gone.
+
+    Raises
+    ------
+    InvalidArgument
+        If a path is blank.
     """
+    check_not_blank(*paths)
     standing = [path for path in paths if not (absent(path) and _under(known, [path]))]
     try:
         return find(standing, exclude=exclude, ignore_files=ignore_files) if standing else Found(())

@@ -270,6 +270,22 @@ def test_ingest_measures_once_how_long_a_context_must_be(
     assert str(found) in answer["notes"][0]
 
 
+def test_what_lost_at_every_length_is_measured_again_only_over_longer_contexts(
+    run: Run, documents: Path, tmp_path: Path, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ragcache.engine import calibrate
+
+    timed: list[int] = []
+    monkeypatch.setattr(calibrate, "_ratio", lambda engine, chunks, repeats: timed.append(len(chunks)) or 1.5)
+    arguments = ["ingest", documents, "--index", tmp_path / "index", "--model", checkpoint, "--calibrate"]
+    for _ in range(2):
+        assert run(*arguments).exit_code == 0
+    assert timed == [1, 2, 3]
+    (documents / "long.txt").write_text("The ferry leaves at noon, and nobody knows why it is never late. " * 9)
+    assert run(*arguments).exit_code == 0
+    assert len(timed) > 3
+
+
 def advised(text: str) -> list[str]:
     """The words of the command that a message says to run."""
     (line,) = re.findall(r"run `ragcache ([^`]+)`", " ".join(text.split()))
@@ -305,10 +321,10 @@ def test_an_index_without_documents_or_none_at_all_says_what_to_ingest(
     empty = run("ingest", "--index", tmp_path / "index", "--method", "link0")
     assert empty.exit_code == 2
     assert "is empty" in empty.stderr
-    for option, value in (("--chunk-tokens", 30), ("--titles", "both")):
-        wrong = run("ingest", "--index", tmp_path / "index", option, value)
+    for option, *value in (("--chunk-tokens", 30), ("--titles", "both"), ("--exclude", "*.md"), ("--no-ignore",)):
+        wrong = run("ingest", "--index", tmp_path / "index", option, *value)
         assert wrong.exit_code == 2
-        assert f"{option} splits documents anew; name their PATH too" in " ".join(wrong.stderr.split())
+        assert re.search(rf"{option} .*; name their PATH too", " ".join(wrong.stderr.split()))
 
 
 def test_titles_are_put_where_the_command_line_says(run: Run, tmp_path: Path, checkpoint: Path) -> None:

@@ -89,3 +89,15 @@ def test_prune_forgets_a_folder_that_was_renamed(run: Run, index: Path, document
     assert (report["added"], report["removed"], report["chunks"]) == (3, 3, 3)
     rows = json.loads(run("documents", "list", "--index", index, "--json").stdout)
     assert {str(Path(row["source"]).parent) for row in rows} == {str(other)}
+
+
+def test_what_prune_removes_without_paths_is_said_before_and_counted_right(
+    run: Run, index: Path, documents: Path
+) -> None:
+    gone = next(iter(sorted(documents.iterdir())))
+    gone.unlink()
+    at = ("ingest", "--index", index, "--prune", "--json")
+    plan = json.loads(run(*at, "--dry-run").stdout)
+    report = json.loads(run(*at).stdout)
+    assert plan["forgotten"] == report["forgotten"] == [str(gone)]
+    assert (report["removed"], report["unchanged"]) == (1, 2)

@@ -188,6 +188,33 @@ def test_the_break_even_lies_above_the_longest_context_that_lost(
     assert steps[-1] == (3, 3)
 
 
+def test_chunks_are_drawn_as_a_search_finds_them_so_that_the_methods_own_recompute_is_timed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(2):
+        text = " ".join(f"In year {year} the mill of village {n} ground rye and nothing else." for year in range(30))
+        (tmp_path / f"mill{n}.txt").write_text(text)
+    reports: list[CacheReport] = []
+    prefill = Engine.prefill
+    with RagCache.open(tmp_path / "index", model=tiny_reader()) as rag:
+        rag.ingest([tmp_path / "mill0.txt", tmp_path / "mill1.txt"], chunk_tokens=64)
+        monkeypatch.setattr(
+            Engine, "prefill", lambda *args, **how: reports.append((ready := prefill(*args, **how)).report) or ready
+        )
+        calibrate.calibrate(rag.engine, repeats=1)
+    own = [report for report in reports if report.method == "auto"]
+    assert own
+    assert all(report.tokens.recomputed for report in own)
+    assert all(chunk.cache == "hit" for report in own for chunk in report.chunks)
+    assert all(len({chunk.source for chunk in report.chunks[:2]}) == len(report.chunks[:2]) for report in own)
+
+
+def test_a_context_is_longer_only_if_it_clearly_is(made: Made) -> None:
+    engine, chunks = made
+    assert not calibrate.offers_longer(engine, BreakEven(size(chunks), size(chunks)))
+    assert calibrate.offers_longer(engine, BreakEven(size(chunks) // 2, size(chunks) // 2))
+
+
 def test_it_is_measured_as_the_method_is_used(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     engine, chunks = made
     known(engine, 10_000)  # an earlier measurement must not stand in the way of the next

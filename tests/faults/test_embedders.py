@@ -11,6 +11,7 @@ from conftest import tiny_reader
 
 from ragcache import RagCache
 from ragcache.errors import IndexMismatch, InvalidArgument
+from ragcache.model.decode import Sampling
 from ragcache.retrieve import Embedder
 
 
@@ -97,3 +98,49 @@ def test_a_models_own_code_is_neither_run_nor_asked_about(
     with pytest.raises(InvalidArgument, match="brings code of its own, which is never run"):
         RagCache.open(tmp_path / "index", model=str(folder))
     assert not (tmp_path / "ran").exists()
+
+
+def test_folders_named_from_here_are_found_from_elsewhere(
+    tmp_path: Path, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_embedder(tmp_path / "embedder")
+    model = shutil.copytree(checkpoint, tmp_path / "model")
+    monkeypatch.chdir(tmp_path)
+    RagCache.open("index", model="./model", embedder="./embedder").close()
+    monkeypatch.chdir(folder)
+    with RagCache.open("../index") as rag:
+        known = rag.index.catalog.setting("rag")
+        assert (known["name"], known["embedder"]) == (str(model), str(folder))
+        rag.index.catalog.set_setting("rag", {**known, "name": "./model", "embedder": "./embedder"})  # as once written
+    with pytest.raises(InvalidArgument, match="cannot load the embedder"):
+        RagCache.open("../index", model="../model")
+    with RagCache.open("../index", model="../model", embedder=str(folder)) as rag:
+        assert rag.index.catalog.setting("rag")["embedder"] == "./embedder", "to open an index does not move it"
+        (tmp_path / "note.txt").write_text("The mill grinds rye.")
+        rag.ingest("../note.txt")
+    with RagCache.open("../index") as rag:
+        assert rag.reader.name == str(model)
+
+
+def test_the_same_embedder_elsewhere_will_do_and_another_will_not(tmp_path: Path) -> None:
+    folder, reader = make_embedder(tmp_path / "embedder"), tiny_reader()
+    RagCache.open(tmp_path / "index", model=reader, embedder=str(folder)).close()
+    RagCache.open(tmp_path / "index", model=reader, embedder=str(folder.rename(tmp_path / "moved"))).close()
+    other = make_embedder(tmp_path / "other", seed=1)
+    with pytest.raises(InvalidArgument, match=rf"was embedded by {folder}, not {other}"):
+        RagCache.open(tmp_path / "index", model=reader, embedder=str(other))
+
+
+def test_neither_a_question_nor_a_dry_run_moves_the_model_that_an_index_remembers(
+    tmp_path: Path, checkpoint: Path
+) -> None:
+    folder, elsewhere = make_embedder(tmp_path / "embedder"), shutil.copytree(checkpoint, tmp_path / "elsewhere")
+    (tmp_path / "note.txt").write_text("The mill grinds rye.")
+    with RagCache.open(tmp_path / "index", model=str(checkpoint), embedder=str(folder)) as rag:
+        rag.ingest(tmp_path / "note.txt")
+    with RagCache.open(tmp_path / "index", model=str(elsewhere)) as rag:
+        rag.ask("What does the mill grind?", sampling=Sampling(max_new_tokens=1))
+        rag.plan(tmp_path / "note.txt")
+        assert rag.stats()["model"] == str(checkpoint)
+        rag.ingest(tmp_path / "note.txt")
+        assert rag.stats()["model"] == str(elsewhere)

@@ -13,7 +13,8 @@ import pytest
 from conftest import byte_tokenizer, tiny_model
 
 from ragcache import RagCache
-from ragcache.errors import EmptyIndex, NoDocuments
+from ragcache.errors import EmptyIndex, InvalidArgument, NoDocuments
+from ragcache.index import documents as documents_module
 from ragcache.index.collection import Entry
 from ragcache.index.documents import Documents
 from ragcache.model.reader import Reader
@@ -165,11 +166,43 @@ def test_a_bare_name_is_met_with_the_path_that_may_be_meant(rag: RagCache, files
         rag.forget("mill.md")
 
 
-@pytest.mark.parametrize("pattern", ["nowhere.md", "*.rst", "harbour", ""])
+@pytest.mark.parametrize("name", ["report[1].md", "notes (v2)*.md"])
+def test_the_path_of_a_known_file_means_that_file_only(
+    rag: RagCache, files: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(files)
+    for other in ("report1.md", "notes (v2) old.md", name):
+        Path(other).write_text(f"This is the page {other}.")
+    rag.ingest(files)
+    for path in (name, files / name):
+        assert [Path(one.source).name for one in rag._documents.find(path)] == [name]
+
+
+def test_many_names_are_looked_up_in_one_pass(rag: RagCache, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, real = list[str](), documents_module.place_of
+    monkeypatch.setattr(documents_module, "place_of", lambda path: calls.append(str(path)) or real(path))  # type: ignore[func-returns-value]
+    assert len(rag._documents.find(*(files / name for name in PAGES))) == 3
+    assert len(calls) == 3, "each path is resolved once, not once for every document"
+
+
+@pytest.mark.parametrize("pattern", ["nowhere.md", "*.rst", "harbour", "[bh]*.md"])
 def test_what_means_no_document_is_an_error_and_nothing_is_removed(rag: RagCache, pattern: str) -> None:
     with pytest.raises(NoDocuments, match=r"knows no document.*`ragcache documents list --index"):
-        rag.forget("bridge.md" if pattern else "*", pattern)
+        rag.forget("*", pattern)
     assert len(rag.documents()) == 3
+
+
+@pytest.mark.parametrize("blank", ["", " "])
+def test_a_blank_path_is_refused_and_does_not_mean_the_working_directory(
+    rag: RagCache, files: Path, blank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(files)
+    calls = (rag.ingest, rag.plan, lambda path: rag.forget("*", path), lambda path: RagCache.open(path))
+    for call in calls:
+        with pytest.raises(InvalidArgument, match="a path is blank"):
+            call(blank)
+    assert len(rag.documents()) == 3
+    assert sorted(str(path.relative_to(files)) for path in files.rglob("*.*")) == sorted(PAGES)
 
 
 def test_an_index_is_read_and_cleaned_without_its_model(rag: RagCache, files: Path) -> None:

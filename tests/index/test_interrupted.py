@@ -12,6 +12,7 @@ from conftest import byte_tokenizer, tiny_model
 
 from ragcache import RagCache
 from ragcache.index import neighbours
+from ragcache.index.collection import Entry
 from ragcache.model.decode import Sampling
 
 SHORT = Sampling(max_new_tokens=4)
@@ -60,12 +61,12 @@ def embedded(rag: RagCache, monkeypatch: pytest.MonkeyPatch, clock: list[float])
     return calls
 
 
-def stopping(wanted: str, at: int) -> Callable[[str, int, int], None]:
+def stopping(wanted: str, at: int, by: type[BaseException] = KeyboardInterrupt) -> Callable[[str, int, int], None]:
     """Interrupts a stage when it has come so far."""
 
     def progress(stage: str, done: int, total: int) -> None:
         if stage.startswith(wanted) and done == at:
-            raise KeyboardInterrupt
+            raise by
 
     return progress
 
@@ -82,6 +83,29 @@ def test_after_an_interrupt_at_the_first_batch_it_answers(rag: RagCache, documen
     with pytest.raises(KeyboardInterrupt):
         rag.ingest(documents, progress=stopping("encode", 1))
     assert_answers(rag, 1)
+
+
+def test_an_interrupt_embeds_what_has_kv_and_what_is_left_is_said(rag: RagCache, documents: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        rag.ingest(documents, progress=stopping("encode", 5))
+    assert rag._vectors.count() == 5
+    said = f"7 of {COUNT} chunks cannot be found yet; run `ragcache ingest --index {rag.index.path}`"
+    assert said in rag.ask(QUESTION, sampling=SHORT).report.notes
+    assert said in rag.stats()["missing"]
+    rag.ingest(documents)
+    assert "cannot be found" not in " ".join([*rag.ask(QUESTION, sampling=SHORT).report.notes, *rag.stats()["missing"]])
+    rag.collection("store").add([Entry("a", "The ferry leaves at noon.", "doc")])
+    assert not rag.stats()["missing"], "the next question embeds what a vector store brings"
+    assert not any("cannot be found" in note for note in rag.ask(QUESTION, sampling=SHORT).report.notes)
+
+
+def test_a_question_counts_chunks_only_while_some_cannot_be_found(
+    rag: RagCache, documents: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rag.ingest(documents)
+    assert not rag._search.notes()
+    monkeypatch.setattr(rag._vectors, "count", lambda: pytest.fail("they are known to be whole"))
+    assert not rag._search.notes()
 
 
 def test_after_a_kill_behind_the_first_batch_it_answers_and_goes_on(
@@ -108,8 +132,8 @@ def test_after_a_kill_behind_the_first_batch_it_answers_and_goes_on(
 def test_a_resumed_run_embeds_what_has_kv_first_and_nothing_twice(
     rag: RagCache, documents: Path, embedded: list[int]
 ) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        rag.ingest(documents, progress=stopping("encode", 5))
+    with pytest.raises(MemoryError):
+        rag.ingest(documents, progress=stopping("encode", 5, MemoryError))
     assert embedded == [1], "the first at once, the others when there are more or after a while"
     with pytest.raises(KeyboardInterrupt):
         rag.ingest(documents, progress=stopping("encode", 0))
