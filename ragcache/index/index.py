@@ -21,7 +21,7 @@ from ragcache.index.bound import DiskBound, work_of
 from ragcache.index.chunks import Chunk, Loaded, chunk_id, document_id, is_text_id, read_chunks, text_id
 from ragcache.index.encoding_batches import batches, capacity
 from ragcache.index.encoding_context import STRUCTURAL, IndexEncodingContext, displaced, lacking_extras
-from ragcache.index.reconcile import reconcile
+from ragcache.index.reconcile import find_missing
 from ragcache.index.second_sight import SecondSight
 from ragcache.index.settings import KV_FORM, form_of, make_folder
 from ragcache.index.stored_kv import StoredKV
@@ -301,7 +301,7 @@ class Index:
 
     def drop_missing(self) -> int:
         """Let go of KV whose files are gone, so that it is made again; how many files."""
-        gone = reconcile(self.catalog, list(self.store.list())).missing_blobs
+        gone = find_missing(self.catalog, self.store)
         self.catalog.drop_key(*gone)
         self.release(gone)
         return len(gone)
