@@ -27,8 +27,8 @@ _log = logging.getLogger(__name__)
 class DiskBound:
     """Keeps the KV files of an index within a number of bytes, whoever writes; without a limit it does nothing.
 
-    What a question had to make is stored in the place of what saves less work per byte. Ingestion evicts nothing: what
-    does not fit is made when it is asked about.
+    What a question had to make is stored in the place of what saves the least work per byte. Ingestion evicts nothing:
+    what does not fit is made when it is asked about.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ class DiskBound:
         return fits
 
     def _make_room(self, nbytes: int, new: Kept | None) -> bool:
-        """Evict what saves the least, unless that is more than the newcomer does; whether there is room now."""
+        """Evict what saves the least; whether there is room now."""
         self._flush()
         needed = nbytes - self.free()
         if needed <= 0:
@@ -182,7 +182,7 @@ class DiskBound:
         kept = self._read(sizes)
         if new is not None:  # what was stored before there was a limit is taken to have been as much work per byte
             kept = [one if one.work else replace(one, work=one.nbytes * new.work / new.nbytes) for one in kept]
-        gone = choose_victims(kept, needed, new)
+        gone = choose_victims(kept, needed)
         if gone is None and new is None:
             gone = kept  # a limit below what cannot go: all that can
             _log.warning(
@@ -191,7 +191,8 @@ class DiskBound:
             )  # fmt: skip
         if not gone:
             return False
-        self._catalog.set_setting(_CLOCK, max(saved_per_byte(one) for one in gone))
+        clock = self._catalog.setting(_CLOCK, 0.0)
+        self._catalog.set_setting(_CLOCK, max(clock, *map(saved_per_byte, gone)))
         self._evict([one.key for one in gone])
         return True
 
