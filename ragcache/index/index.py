@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from ragcache.checks import check_text
 from ragcache.encode import Encoder, LeftContext, PromptEncoder
-from ragcache.errors import CorruptBlob, InvalidArgument, UnreachableStore, ingest
+from ragcache.errors import InvalidArgument, UnreachableStore, ingest
 from ragcache.index.binding import bind_codec, bind_model, bind_template
 from ragcache.index.bound import DiskBound, work_of
 from ragcache.index.chunks import Chunk, Loaded, chunk_id, document_id, is_text_id, read_chunks, text_id
@@ -25,13 +25,13 @@ from ragcache.index.reconcile import find_missing
 from ragcache.index.second_sight import SecondSight
 from ragcache.index.settings import KV_FORM, form_of, make_folder
 from ragcache.index.stored_kv import StoredKV
+from ragcache.index.system_prefix import SystemPrefix
 from ragcache.index.variants import fit_variant, rank_rows
 from ragcache.model.buffer import ChunkKV
 from ragcache.model.reader import Reader
 from ragcache.prompt import Segment
 from ragcache.store import (
     CODECS,
-    PREFIX,
     Access,
     BlobStore,
     Catalog,
@@ -125,6 +125,7 @@ class Index:
         self.forgotten = Forgotten(self.catalog, self.store, self._memory.discard)
         #: Whether this account may write to it; otherwise questions are answered, and nothing is stored.
         self.writable = self.catalog.writable and self.store.writable
+        self._prefix = SystemPrefix(self.catalog, self._kv, reader, writable=self.writable)
         if self.writable:
             with self.writing:
                 self.forgotten.delete()  # what a killed process left
@@ -226,29 +227,17 @@ class Index:
 
     @property
     def prefix_segment(self) -> Segment:
-        """The system prefix, frozen when the index was made: a template that prints a date would drift."""
-        return Segment(tuple(self.catalog.setting("prefix_ids")), self.catalog.setting("prefix_text"))
+        """The system prefix, frozen when the index was made."""
+        return self._prefix.segment
 
     @property
     def prefix_key(self) -> str:
         """The key of the system prefix's KV."""
-        return self._kv.make_key(PREFIX, (), self.prefix_segment.token_ids)
+        return self._prefix.key
 
     def prefix(self) -> LeftContext:
         """The system prefix's KV, made on first use; nothing where the prefix is empty."""
-        segment = self.prefix_segment
-        if not segment.token_ids:
-            return LeftContext()
-        key = self.prefix_key
-        try:
-            kv = self._kv.read(key, segment.token_ids)
-        except CorruptBlob as error:
-            kv = self.reader.encode(segment.token_ids)
-            if self.writable and error.read:
-                self._kv.quarantine(key)
-                with suppress(UnreachableStore):
-                    self._kv.write(key, kv, PREFIX)
-        return LeftContext((kv,), (key,), "system prefix")
+        return self._prefix.load()
 
     def encode(self, encoder: Encoder, *, neighbours: Neighbours | None = None) -> Iterator[str]:
         """Make what is missing of an encoding, several chunks at once; resumes by itself after a kill.
@@ -285,6 +274,7 @@ class Index:
         anew: bool,
     ) -> Iterator[str]:
         """One batch after the other, in turns with other processes: what one of them has made is not made again."""
+        self.prefix()  # before what leaves no room for it: each question needs it
         context = self._encoding_context(encoder, neighbours)
         for batch in batches(documents, lambda row: encoder.left(row.id, context), capacity(self.reader.device)):
             with hold_turn(self.path / "encoding.lock"):
