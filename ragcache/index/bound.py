@@ -4,7 +4,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from ragcache.errors import InvalidArgument
+from ragcache.errors import InvalidArgument, StorageFull, UnusableIndex
 from ragcache.index.settings import KV_FORM, bytes_of_form
 from ragcache.model.buffer import ChunkKV
 from ragcache.model.cost import ModelDims
@@ -141,10 +141,11 @@ class DiskBound:
         return (self.limit or 0) - self._store.total_bytes()
 
     def close(self) -> None:
-        """Write down what was of use."""
+        """Write down what was of use, if the disk takes it."""
         if self.limit is not None and self._catalog.writable:
-            self._flush()
-            self._uses.prune()
+            with suppress(StorageFull, UnusableIndex):
+                self._flush()
+                self._uses.prune()
         self._is_open = False
 
     def _flush(self) -> None:

@@ -7,7 +7,6 @@ the way back is a miss with its reason, never a wrong KV.
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,12 +14,13 @@ from typing import Any, Self
 
 from ragcache.checks import check_text
 from ragcache.encode import Encoder, LeftContext, PromptEncoder
-from ragcache.errors import InvalidArgument, UnreachableStore, ingest
+from ragcache.errors import InvalidArgument, ingest
 from ragcache.index.binding import bind_codec, bind_model, bind_template
 from ragcache.index.bound import DiskBound, work_of
 from ragcache.index.chunks import Chunk, Loaded, chunk_id, document_id, is_text_id, read_chunks, text_id
 from ragcache.index.encoding_batches import batches, capacity
 from ragcache.index.encoding_context import STRUCTURAL, IndexEncodingContext, displaced, lacking_extras
+from ragcache.index.on_demand import OnDemand, make_on_demand
 from ragcache.index.reconcile import find_missing
 from ragcache.index.second_sight import SecondSight
 from ragcache.index.settings import KV_FORM, form_of, make_folder
@@ -317,23 +317,10 @@ class Index:
         self._renew(encoder)
         return {} if isinstance(encoder, PromptEncoder) else self.catalog.lacking(encoder.recipe)
 
-    def make(self, chunk: Chunk, encoder: Encoder) -> ChunkKV:
-        """A chunk's KV, computed now; stored too where the chunk is one of the index's, or kept at its second sight.
-
-        While its left context isn't stored it is computed behind the system prefix, for this once.
-        """
+    def make(self, chunk: Chunk, encoder: Encoder) -> OnDemand:
+        """A chunk's KV, computed now; stored too where the chunk is one of the index's, or kept at its second sight."""
         chosen = encoder.base_encoding or encoder  # neighbours are found at ingestion only
-        context = self._encoding_context(chosen, None)
-        left = chosen.left(chunk.id, context)
-        used = left or context.prefix()
-        [kv] = chosen.encode(self.reader, [(chunk.segment, used)])
-        if is_text_id(chunk.id):
-            words = chunk.text if chunk.text == chunk.text.strip() else ""  # as a prompt is searched for it
-            self.second_sight.note(chunk.id, chosen.recipe, kv, used.keys, words)
-        elif self.writable and left is not None and self.catalog.chunk(chunk.id) is not None:
-            with suppress(UnreachableStore):  # an answer does not wait for a store that other machines read
-                self.save(chunk.id, chosen, kv, left)
-        return kv
+        return make_on_demand(self, chunk, chosen, self._encoding_context(chosen, None))
 
     def learn(self, text: str, encoder: Encoder) -> None:
         """Make the KV of a text that is no document's, and keep it as from its second prompt on, if there is room."""

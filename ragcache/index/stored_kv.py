@@ -1,13 +1,17 @@
 """One chunk's KV at rest: the key it has, and whether what a blob holds is what the key says."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
-from ragcache.errors import CorruptBlob
+from ragcache.errors import CorruptBlob, UnusableIndex
 from ragcache.index.bound import DiskBound
 from ragcache.index.chunks import Chunk, Loaded
 from ragcache.model.buffer import ChunkKV
 from ragcache.model.upload import download
 from ragcache.store import Blob, BlobStore, EncodingRow, KeyMaker, MemoryTier, find_codec, pack, unpack
+
+#: How a disk, an object store or the catalogue refuses a write; a question is answered all the same.
+REFUSED = (OSError, UnusableIndex)
 
 
 class StoredKV:
@@ -89,7 +93,8 @@ class StoredKV:
         return self._store.head(key) or 0
 
     def quarantine(self, key: str) -> None:
-        """Put a blob that failed a check aside."""
+        """Put a blob that failed a check aside; where that is refused it stays a miss."""
         self._memory.discard(key)
-        self._store.quarantine(key)
-        self._drop(key)
+        with suppress(*REFUSED):
+            self._store.quarantine(key)
+            self._drop(key)

@@ -3,8 +3,8 @@
 from contextlib import suppress
 
 from ragcache.encode import LeftContext
-from ragcache.errors import CorruptBlob, UnreachableStore
-from ragcache.index.stored_kv import StoredKV
+from ragcache.errors import CorruptBlob
+from ragcache.index.stored_kv import REFUSED, StoredKV
 from ragcache.model.buffer import ChunkKV
 from ragcache.model.reader import Reader
 from ragcache.prompt import Segment
@@ -55,6 +55,6 @@ class SystemPrefix:
             kv = self._made = self._made or self._reader.encode(segment.token_ids)
             if self._writable and error.read:
                 self._kv.quarantine(key)
-                with suppress(UnreachableStore):
+                with suppress(*REFUSED):
                     self._kv.write(key, kv, PREFIX, evict=True)  # no prompt does without it
         return LeftContext((kv,), (key,), "system prefix")

@@ -15,6 +15,7 @@ from ragcache.encode.in_document import nearest
 from ragcache.engine.engine import Engine
 from ragcache.errors import InvalidArgument
 from ragcache.index.index import Index
+from ragcache.index.on_demand import WITHOUT_DOCUMENT
 from ragcache.method import Method
 from ragcache.model.reader import Reader
 from ragcache.prompt import Segment
@@ -120,7 +121,7 @@ def test_the_first_chunk_and_a_loose_one_stand_behind_the_prefix(reader: Reader,
     index, tide, _ = opened(tmp_path, reader)
     list(index.encode(WHOLE))
     list(index.encode(Prefixed()))
-    loose = index.make(index.uncached_chunk(TIDE[0]), WHOLE)
+    loose = index.make(index.uncached_chunk(TIDE[0]), WHOLE).kv
     for kv in (loose, stored(index, WHOLE, tide[0])):
         for ours, behind in zip(kv.layers, stored(index, Prefixed(), tide[0]).layers, strict=True):
             torch.testing.assert_close(ours, behind)
@@ -220,7 +221,8 @@ def test_a_miss_is_made_as_it_should_be_or_not_kept(reader: Reader, tmp_path: Pa
     row = Method("in-document", WHOLE)
     chunks = index.chunks(tide)
     made = index.make(chunks[2], WHOLE)  # nothing before it is stored
-    assert made.start == len(index.prefix_segment)
+    assert made.kv.start == len(index.prefix_segment)
+    assert made.notes == (WITHOUT_DOCUMENT,)
     assert index.catalog.encodings(tide[2], WHOLE.recipe) == []
     engine.prefill(QUESTION, chunks, method=row)  # in reading order each finds what stands before it
     again = engine.prefill(QUESTION, chunks, method=row)
