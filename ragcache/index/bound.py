@@ -13,12 +13,11 @@ from typing import Any
 import torch
 
 from ragcache.errors import InvalidArgument, StorageFull, UnusableIndex
-from ragcache.index.settings import KV_FORM, bytes_of_form
+from ragcache.index.settings import KV_FORM, MAX_BYTES, bytes_of_form
 from ragcache.model.buffer import ChunkKV
 from ragcache.model.cost import ModelDims
 from ragcache.store import BlobStore, Catalog, Codec, Kept, Uses, choose_victims, hold_turn, saved_per_byte
 
-MAX_BYTES = "max_kv_bytes"  # setting: what all KV files may take together
 _CLOCK = "kv_clock"  # setting: the priority of what was evicted last
 _PER_TOKEN = 6  # bytes of a file that name a token
 _log = logging.getLogger(__name__)
@@ -112,14 +111,14 @@ class DiskBound:
                 self._pins = +self._pins  # those that are left
 
     @contextmanager
-    def room(self, key: str, nbytes: int, kv: ChunkKV, *, evict: bool) -> Iterator[bool]:
+    def room(self, key: str, nbytes: int, kv: ChunkKV, *, evict: bool, behind: Sequence[str] = ()) -> Iterator[bool]:
         """Room for a KV file as long as it is written; False where there is none, and it is not to be written."""
         if self.limit is None:
             yield True
             return
         with self._writing, hold_turn(self._path):
             new = Kept(key, nbytes, self._work(kv), 1, time.time(), self._catalog.setting(_CLOCK, 0.0))
-            fits = self._reserve(nbytes) or (evict and self._make_room(nbytes, new) and self._reserve(nbytes))
+            fits = self._reserve(nbytes) or (evict and self._make_room(nbytes, new, behind) and self._reserve(nbytes))
             yield fits
             if fits:
                 self._uses.put([new])
@@ -169,15 +168,15 @@ class DiskBound:
         self._path.write_text(str(counted + nbytes if fits else counted), encoding="ascii")
         return fits
 
-    def _make_room(self, nbytes: int, new: Kept | None) -> bool:
-        """Evict what saves the least; whether there is room now."""
+    def _make_room(self, nbytes: int, new: Kept | None, behind: Sequence[str] = ()) -> bool:
+        """Evict what saves the least, but nothing that the newcomer was made behind; whether there is room now."""
         self._flush()
         needed = nbytes - self.free()
         if needed <= 0:
             return True
         with self._lock:
             in_use = list(self._pins)
-        pinned = self._catalog.keys_of_chunks(in_use)
+        pinned = self._catalog.keys_of_chunks(in_use) | set(behind)
         named = self._catalog.keys() - pinned
         sizes = {key: self._store.head(key) or 0 for key in self._store.list() if key in named}
         kept = self._read(sizes)

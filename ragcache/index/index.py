@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any, Self
 
 from ragcache.checks import check_text
-from ragcache.encode import Encoder, LeftContext, PromptEncoder
+from ragcache.encode import Encoder, LeftContext, Prefixed, PromptEncoder
 from ragcache.errors import InvalidArgument, ingest
 from ragcache.index.binding import bind_codec, bind_model, bind_template
 from ragcache.index.bound import DiskBound, work_of
 from ragcache.index.chunks import Chunk, Loaded, chunk_id, document_id, is_text_id, read_chunks, text_id
 from ragcache.index.encoding_batches import batches, capacity
 from ragcache.index.encoding_context import STRUCTURAL, IndexEncodingContext, displaced, lacking_extras
-from ragcache.index.on_demand import OnDemand, make_on_demand
+from ragcache.index.on_demand import WITHOUT_DOCUMENT, OnDemand, make_on_demand
 from ragcache.index.reconcile import find_missing
 from ragcache.index.second_sight import SecondSight
 from ragcache.index.settings import KV_FORM, form_of, make_folder
@@ -365,7 +365,8 @@ class Index:
         chunk : Chunk
             Of this index, or uncached.
         encoder : Encoder
-            Its encoding is taken, else the one it builds on; either where it is exact.
+            Its encoding is taken, else the one it builds on; either where it is exact. Without either, prefixed KV is
+            taken within a limit.
         before : tuple of str or None
             Keys of everything in front where all of it is exact; None otherwise.
         ahead : sequence of str
@@ -374,6 +375,9 @@ class Index:
         recipes = [encoder.recipe, *([encoder.base_encoding.recipe] if encoder.base_encoding else [])]
         rows = [row for recipe in recipes for row in self.catalog.encodings(chunk.id, recipe)]
         reason = ""
+        if not rows and self.does_without_document(encoder.base_encoding or encoder):
+            rows = self.catalog.encodings(chunk.id, Prefixed.recipe)
+            reason = WITHOUT_DOCUMENT if rows else ""
         for row in rank_rows(rows, before, ahead):
             exact = row.left == before
             if encoder.exact_only and not exact:
@@ -405,6 +409,10 @@ class Index:
     def follows_document(self, encoder: Encoder) -> bool:
         """Whether an encoder makes a chunk's KV behind what stands before it in its document."""
         return encoder.recipe in self.catalog.setting(STRUCTURAL, [])
+
+    def does_without_document(self, encoder: Encoder) -> bool:
+        """Whether prefixed KV serves where an encoder's is not stored: within a limit not all documents have room."""
+        return self.bound.limit is not None and not encoder.extras and self.follows_document(encoder)
 
     # -- inside
 
@@ -470,7 +478,8 @@ class Index:
         key = self._kv.make_key(encoder.recipe, left.keys, kv.token_ids)
         if self.catalog.setting(KV_FORM) is None:
             self.catalog.set_setting(KV_FORM, form_of(kv.layers))
-        return self._row(chunk, encoder, key, left, self._kv.write(key, kv, encoder.recipe, evict=evict))
+        size = self._kv.write(key, kv, encoder.recipe, evict=evict, behind=left.keys)
+        return self._row(chunk, encoder, key, left, size)
 
     def _row(self, chunk: str, encoder: Encoder, key: str, left: LeftContext, size: int) -> EncodingRow:
         now = time.time()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ragcache.encode import Encoder, EncodingContext, LeftContext
+from ragcache.encode import Encoder, EncodingContext, LeftContext, Prefixed
 from ragcache.errors import IndexFormat
 from ragcache.index.chunks import Chunk, is_text_id
 from ragcache.index.stored_kv import REFUSED
@@ -29,7 +29,8 @@ class OnDemand:
 def make_on_demand(index: Index, chunk: Chunk, encoder: Encoder, context: EncodingContext) -> OnDemand:
     """Make a chunk's KV; store it where the chunk is one of the index's, or note it for its second sight.
 
-    While its left context isn't stored it is computed behind the system prefix: for this once.
+    While its left context isn't stored it is computed behind the system prefix: for this once, or as prefixed KV, which
+    serves until the other is made, where that may never be.
 
     Parameters
     ----------
@@ -45,6 +46,8 @@ def make_on_demand(index: Index, chunk: Chunk, encoder: Encoder, context: Encodi
     left, notes = _find_left(chunk, encoder, context)
     if left is None:
         notes.append(WITHOUT_DOCUMENT)
+        if index.does_without_document(encoder):
+            encoder, left = Prefixed(), context.prefix()
     used = left or context.prefix()
     [kv] = encoder.encode(index.reader, [(chunk.segment, used)])
     if is_text_id(chunk.id):

@@ -82,12 +82,15 @@ class StoredKV:
             raise CorruptBlob(key, f"it was made beyond the {self._limit:,} tokens that the model takes")
         return ChunkKV(blob.layers, blob.start, blob.token_ids, dict(blob.extras))
 
-    def write(self, key: str, kv: ChunkKV, recipe: str, *, evict: bool = False) -> int:
-        """Store a KV by its key; its size in bytes, 0 where the store is full and nothing is to go for it."""
+    def write(self, key: str, kv: ChunkKV, recipe: str, *, evict: bool = False, behind: Sequence[str] = ()) -> int:
+        """Store a KV by its key; its size in bytes, 0 where the store is full and nothing is to go for it.
+
+        What it was made `behind` does not go, for without that it is not entered.
+        """
         about = {"fingerprint": self._keys.fingerprint, "recipe": recipe}
         blob = Blob(key, kv.token_ids, kv.start, download(list(kv.layers)), kv.extras, about)
         parts = pack(blob, self.codec)
-        with self._bound.room(key, self._store.size_of(parts), kv, evict=evict) as fits:
+        with self._bound.room(key, self._store.size_of(parts), kv, evict=evict, behind=behind) as fits:
             if fits:
                 self._store.put_if_absent(key, parts)
         return self._store.head(key) or 0
