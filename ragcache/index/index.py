@@ -293,7 +293,7 @@ class Index:
         """Let go of KV whose files are gone, so that it is made again; how many files."""
         gone = find_missing(self.catalog, self.store)
         self.catalog.drop_key(*gone)
-        self.release(gone)
+        self.release([*gone, self.prefix_key])  # which no row names: whether its file is there is seen when it is read
         return len(gone)
 
     def encode_batch(self, encoder: Encoder, batch: Sequence[tuple[ChunkRow, LeftContext]]) -> None:
