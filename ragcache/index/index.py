@@ -322,6 +322,16 @@ class Index:
         chosen = encoder.base_encoding or encoder  # neighbours are found at ingestion only
         return make_on_demand(self, chunk, chosen, self._encoding_context(chosen, None))
 
+    def keep(self, chunk: Chunk, encoder: Encoder, kv: ChunkKV, left: LeftContext | None) -> None:
+        """Store a KV where the chunk is one of the index's, or note it for its second sight; without `left` neither."""
+        if left is None:
+            return
+        if is_text_id(chunk.id):
+            words = chunk.text if chunk.text == chunk.text.strip() else ""  # as a prompt is searched for it
+            self.second_sight.note(chunk.id, encoder.recipe, kv, left.keys, words)
+        elif self.writable and self.catalog.chunk(chunk.id) is not None:
+            self.save(chunk.id, encoder, kv, left)
+
     def learn(self, text: str, encoder: Encoder) -> None:
         """Make the KV of a text that is no document's, and keep it as from its second prompt on, if there is room."""
         chunk, chosen = self.uncached_chunk(text.strip()), encoder.base_encoding or encoder

@@ -1,18 +1,14 @@
 """KV that a question lacks, made for it, and stored if nothing refuses: the question is answered all the same."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ragcache.encode import Encoder, EncodingContext, LeftContext, Prefixed
 from ragcache.errors import IndexFormat
-from ragcache.index.chunks import Chunk, is_text_id
+from ragcache.index.chunks import Chunk
 from ragcache.index.stored_kv import REFUSED
 from ragcache.model.buffer import ChunkKV
-
-if TYPE_CHECKING:
-    from ragcache.index.index import Index
+from ragcache.model.reader import Reader
 
 #: What reports say of such KV.
 WITHOUT_DOCUMENT = "without what stands before it in its document, whose KV is not stored"
@@ -26,16 +22,28 @@ class OnDemand:
     notes: tuple[str, ...] = ()
 
 
-def make_on_demand(index: Index, chunk: Chunk, encoder: Encoder, context: EncodingContext) -> OnDemand:
-    """Make a chunk's KV; store it where the chunk is one of the index's, or note it for its second sight.
+class Keeper(Protocol):
+    """An index, as far as it keeps what was made for a question."""
+
+    reader: Reader
+
+    def keep(self, chunk: Chunk, encoder: Encoder, kv: ChunkKV, left: LeftContext | None) -> None:
+        """Store a KV where the chunk is one of the index's, or note it for its second sight."""
+
+    def does_without_document(self, encoder: Encoder) -> bool:
+        """Whether prefixed KV serves where an encoder's is not stored."""
+
+
+def make_on_demand(index: Keeper, chunk: Chunk, encoder: Encoder, context: EncodingContext) -> OnDemand:
+    """Make a chunk's KV, and keep it unless the disk or the catalogue refuses.
 
     While its left context isn't stored it is computed behind the system prefix: for this once, or as prefixed KV, which
     serves until the other is made, where that may never be.
 
     Parameters
     ----------
-    index : Index
-        Stores it, unless its disk or its catalogue refuses.
+    index : Keeper
+        Keeps it.
     chunk : Chunk
         Of the index, or of no document.
     encoder : Encoder
@@ -48,16 +56,11 @@ def make_on_demand(index: Index, chunk: Chunk, encoder: Encoder, context: Encodi
         notes.append(WITHOUT_DOCUMENT)
         if index.does_without_document(encoder):
             encoder, left = Prefixed(), context.prefix()
-    used = left or context.prefix()
-    [kv] = encoder.encode(index.reader, [(chunk.segment, used)])
-    if is_text_id(chunk.id):
-        words = chunk.text if chunk.text == chunk.text.strip() else ""  # as a prompt is searched for it
-        index.second_sight.note(chunk.id, encoder.recipe, kv, used.keys, words)
-    elif index.writable and left is not None and index.catalog.chunk(chunk.id) is not None:
-        try:
-            index.save(chunk.id, encoder, kv, left)
-        except REFUSED as error:
-            notes.append(f"its KV was not kept: {error}")
+    [kv] = encoder.encode(index.reader, [(chunk.segment, left or context.prefix())])
+    try:
+        index.keep(chunk, encoder, kv, left)
+    except REFUSED as error:
+        notes.append(f"its KV was not kept: {error}")
     return OnDemand(kv, tuple(notes))
 
 
