@@ -271,9 +271,10 @@ class ContextLoader:
         """A missing KV, computed now for its first `size` tokens; None where the encoder would not use it here."""
         if encoder.exact_only or isinstance(encoder, PromptEncoder):
             return None
-        kv = self.index.make(chunk, encoder)
+        made = self.index.make(chunk, encoder)
+        kv = made.kv
         self.made_kv.add(chunk.id, kv)
         self.flop_counter.charge(torch.arange(encoder.discarded_tokens), self.reader.layers, selectable=0)
         self.flop_counter.charge(torch.arange(kv.start, kv.start + len(kv)), self.reader.layers, selectable=size)
-        self.computed[chunk.id] = reason
+        self.computed[chunk.id] = "; ".join((reason, *made.notes))
         return kv

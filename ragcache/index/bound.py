@@ -4,7 +4,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
@@ -12,13 +12,12 @@ from typing import Any
 
 import torch
 
-from ragcache.errors import InvalidArgument
-from ragcache.index.settings import KV_FORM, bytes_of_form
+from ragcache.errors import InvalidArgument, StorageFull, UnusableIndex
+from ragcache.index.settings import KV_FORM, MAX_BYTES, bytes_of_form
 from ragcache.model.buffer import ChunkKV
 from ragcache.model.cost import ModelDims
 from ragcache.store import BlobStore, Catalog, Codec, Kept, Uses, choose_victims, hold_turn, saved_per_byte
 
-MAX_BYTES = "max_kv_bytes"  # setting: what all KV files may take together
 _CLOCK = "kv_clock"  # setting: the priority of what was evicted last
 _PER_TOKEN = 6  # bytes of a file that name a token
 _log = logging.getLogger(__name__)
@@ -27,8 +26,8 @@ _log = logging.getLogger(__name__)
 class DiskBound:
     """Keeps the KV files of an index within a number of bytes, whoever writes; without a limit it does nothing.
 
-    What a question had to make is stored in the place of what saves less work per byte. Ingestion evicts nothing: what
-    does not fit is made when it is asked about.
+    What a question had to make is stored in the place of what saves the least work per byte. Ingestion evicts nothing:
+    what does not fit is made when it is asked about.
 
     Parameters
     ----------
@@ -112,14 +111,14 @@ class DiskBound:
                 self._pins = +self._pins  # those that are left
 
     @contextmanager
-    def room(self, key: str, nbytes: int, kv: ChunkKV, *, evict: bool) -> Iterator[bool]:
+    def room(self, key: str, nbytes: int, kv: ChunkKV, *, evict: bool, behind: Sequence[str] = ()) -> Iterator[bool]:
         """Room for a KV file as long as it is written; False where there is none, and it is not to be written."""
         if self.limit is None:
             yield True
             return
         with self._writing, hold_turn(self._path):
             new = Kept(key, nbytes, self._work(kv), 1, time.time(), self._catalog.setting(_CLOCK, 0.0))
-            fits = self._reserve(nbytes) or (evict and self._make_room(nbytes, new) and self._reserve(nbytes))
+            fits = self._reserve(nbytes) or (evict and self._make_room(nbytes, new, behind) and self._reserve(nbytes))
             yield fits
             if fits:
                 self._uses.put([new])
@@ -141,10 +140,11 @@ class DiskBound:
         return (self.limit or 0) - self._store.total_bytes()
 
     def close(self) -> None:
-        """Write down what was of use."""
+        """Write down what was of use, if the disk takes it."""
         if self.limit is not None and self._catalog.writable:
-            self._flush()
-            self._uses.prune()
+            with suppress(StorageFull, UnusableIndex):
+                self._flush()
+                self._uses.prune()
         self._is_open = False
 
     def _flush(self) -> None:
@@ -168,21 +168,21 @@ class DiskBound:
         self._path.write_text(str(counted + nbytes if fits else counted), encoding="ascii")
         return fits
 
-    def _make_room(self, nbytes: int, new: Kept | None) -> bool:
-        """Evict what saves the least, unless that is more than the newcomer does; whether there is room now."""
+    def _make_room(self, nbytes: int, new: Kept | None, behind: Sequence[str] = ()) -> bool:
+        """Evict what saves the least, but nothing that the newcomer was made behind; whether there is room now."""
         self._flush()
         needed = nbytes - self.free()
         if needed <= 0:
             return True
         with self._lock:
             in_use = list(self._pins)
-        pinned = self._catalog.keys_of_chunks(in_use)
+        pinned = self._catalog.keys_of_chunks(in_use) | set(behind)
         named = self._catalog.keys() - pinned
         sizes = {key: self._store.head(key) or 0 for key in self._store.list() if key in named}
         kept = self._read(sizes)
         if new is not None:  # what was stored before there was a limit is taken to have been as much work per byte
             kept = [one if one.work else replace(one, work=one.nbytes * new.work / new.nbytes) for one in kept]
-        gone = choose_victims(kept, needed, new)
+        gone = choose_victims(kept, needed)
         if gone is None and new is None:
             gone = kept  # a limit below what cannot go: all that can
             _log.warning(
@@ -191,7 +191,8 @@ class DiskBound:
             )  # fmt: skip
         if not gone:
             return False
-        self._catalog.set_setting(_CLOCK, max(saved_per_byte(one) for one in gone))
+        clock = self._catalog.setting(_CLOCK, 0.0)
+        self._catalog.set_setting(_CLOCK, max(clock, *map(saved_per_byte, gone)))
         self._evict([one.key for one in gone])
         return True
 

@@ -7,31 +7,31 @@ the way back is a miss with its reason, never a wrong KV.
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 from ragcache.checks import check_text
-from ragcache.encode import Encoder, LeftContext, PromptEncoder
-from ragcache.errors import CorruptBlob, InvalidArgument, UnreachableStore, ingest
+from ragcache.encode import Encoder, LeftContext, Prefixed, PromptEncoder
+from ragcache.errors import InvalidArgument, ingest
 from ragcache.index.binding import bind_codec, bind_model, bind_template
 from ragcache.index.bound import DiskBound, work_of
 from ragcache.index.chunks import Chunk, Loaded, chunk_id, document_id, is_text_id, read_chunks, text_id
 from ragcache.index.encoding_batches import batches, capacity
 from ragcache.index.encoding_context import STRUCTURAL, IndexEncodingContext, displaced, lacking_extras
-from ragcache.index.reconcile import reconcile
+from ragcache.index.on_demand import WITHOUT_DOCUMENT, OnDemand, make_on_demand
+from ragcache.index.reconcile import find_missing
 from ragcache.index.second_sight import SecondSight
 from ragcache.index.settings import KV_FORM, form_of, make_folder
 from ragcache.index.stored_kv import StoredKV
+from ragcache.index.system_prefix import SystemPrefix
 from ragcache.index.variants import fit_variant, rank_rows
 from ragcache.model.buffer import ChunkKV
 from ragcache.model.reader import Reader
 from ragcache.prompt import Segment
 from ragcache.store import (
     CODECS,
-    PREFIX,
     Access,
     BlobStore,
     Catalog,
@@ -125,6 +125,7 @@ class Index:
         self.forgotten = Forgotten(self.catalog, self.store, self._memory.discard)
         #: Whether this account may write to it; otherwise questions are answered, and nothing is stored.
         self.writable = self.catalog.writable and self.store.writable
+        self._prefix = SystemPrefix(self.catalog, self._kv, reader, writable=self.writable)
         if self.writable:
             with self.writing:
                 self.forgotten.delete()  # what a killed process left
@@ -226,29 +227,17 @@ class Index:
 
     @property
     def prefix_segment(self) -> Segment:
-        """The system prefix, frozen when the index was made: a template that prints a date would drift."""
-        return Segment(tuple(self.catalog.setting("prefix_ids")), self.catalog.setting("prefix_text"))
+        """The system prefix, frozen when the index was made."""
+        return self._prefix.segment
 
     @property
     def prefix_key(self) -> str:
         """The key of the system prefix's KV."""
-        return self._kv.make_key(PREFIX, (), self.prefix_segment.token_ids)
+        return self._prefix.key
 
     def prefix(self) -> LeftContext:
         """The system prefix's KV, made on first use; nothing where the prefix is empty."""
-        segment = self.prefix_segment
-        if not segment.token_ids:
-            return LeftContext()
-        key = self.prefix_key
-        try:
-            kv = self._kv.read(key, segment.token_ids)
-        except CorruptBlob as error:
-            kv = self.reader.encode(segment.token_ids)
-            if self.writable and error.read:
-                self._kv.quarantine(key)
-                with suppress(UnreachableStore):
-                    self._kv.write(key, kv, PREFIX)
-        return LeftContext((kv,), (key,), "system prefix")
+        return self._prefix.load()
 
     def encode(self, encoder: Encoder, *, neighbours: Neighbours | None = None) -> Iterator[str]:
         """Make what is missing of an encoding, several chunks at once; resumes by itself after a kill.
@@ -285,6 +274,7 @@ class Index:
         anew: bool,
     ) -> Iterator[str]:
         """One batch after the other, in turns with other processes: what one of them has made is not made again."""
+        self.prefix()  # before what leaves no room for it: each question needs it
         context = self._encoding_context(encoder, neighbours)
         for batch in batches(documents, lambda row: encoder.left(row.id, context), capacity(self.reader.device)):
             with hold_turn(self.path / "encoding.lock"):
@@ -301,9 +291,9 @@ class Index:
 
     def drop_missing(self) -> int:
         """Let go of KV whose files are gone, so that it is made again; how many files."""
-        gone = reconcile(self.catalog, list(self.store.list())).missing_blobs
+        gone = find_missing(self.catalog, self.store)
         self.catalog.drop_key(*gone)
-        self.release(gone)
+        self.release([*gone, self.prefix_key])  # which no row names: whether its file is there is seen when it is read
         return len(gone)
 
     def encode_batch(self, encoder: Encoder, batch: Sequence[tuple[ChunkRow, LeftContext]]) -> None:
@@ -327,23 +317,20 @@ class Index:
         self._renew(encoder)
         return {} if isinstance(encoder, PromptEncoder) else self.catalog.lacking(encoder.recipe)
 
-    def make(self, chunk: Chunk, encoder: Encoder) -> ChunkKV:
-        """A chunk's KV, computed now; stored too where the chunk is one of the index's, or kept at its second sight.
-
-        While its left context isn't stored it is computed behind the system prefix, for this once.
-        """
+    def make(self, chunk: Chunk, encoder: Encoder) -> OnDemand:
+        """A chunk's KV, computed now; stored too where the chunk is one of the index's, or kept at its second sight."""
         chosen = encoder.base_encoding or encoder  # neighbours are found at ingestion only
-        context = self._encoding_context(chosen, None)
-        left = chosen.left(chunk.id, context)
-        used = left or context.prefix()
-        [kv] = chosen.encode(self.reader, [(chunk.segment, used)])
+        return make_on_demand(self, chunk, chosen, self._encoding_context(chosen, None))
+
+    def keep(self, chunk: Chunk, encoder: Encoder, kv: ChunkKV, left: LeftContext | None) -> None:
+        """Store a KV where the chunk is one of the index's, or note it for its second sight; without `left` neither."""
+        if left is None:
+            return
         if is_text_id(chunk.id):
             words = chunk.text if chunk.text == chunk.text.strip() else ""  # as a prompt is searched for it
-            self.second_sight.note(chunk.id, chosen.recipe, kv, used.keys, words)
-        elif self.writable and left is not None and self.catalog.chunk(chunk.id) is not None:
-            with suppress(UnreachableStore):  # an answer does not wait for a store that other machines read
-                self.save(chunk.id, chosen, kv, left)
-        return kv
+            self.second_sight.note(chunk.id, encoder.recipe, kv, left.keys, words)
+        elif self.writable and self.catalog.chunk(chunk.id) is not None:
+            self.save(chunk.id, encoder, kv, left)
 
     def learn(self, text: str, encoder: Encoder) -> None:
         """Make the KV of a text that is no document's, and keep it as from its second prompt on, if there is room."""
@@ -388,7 +375,8 @@ class Index:
         chunk : Chunk
             Of this index, or uncached.
         encoder : Encoder
-            Its encoding is taken, else the one it builds on; either where it is exact.
+            Its encoding is taken, else the one it builds on; either where it is exact. Without either, prefixed KV is
+            taken within a limit.
         before : tuple of str or None
             Keys of everything in front where all of it is exact; None otherwise.
         ahead : sequence of str
@@ -397,6 +385,9 @@ class Index:
         recipes = [encoder.recipe, *([encoder.base_encoding.recipe] if encoder.base_encoding else [])]
         rows = [row for recipe in recipes for row in self.catalog.encodings(chunk.id, recipe)]
         reason = ""
+        if not rows and self.does_without_document(encoder.base_encoding or encoder):
+            rows = self.catalog.encodings(chunk.id, Prefixed.recipe)
+            reason = WITHOUT_DOCUMENT if rows else ""
         for row in rank_rows(rows, before, ahead):
             exact = row.left == before
             if encoder.exact_only and not exact:
@@ -428,6 +419,10 @@ class Index:
     def follows_document(self, encoder: Encoder) -> bool:
         """Whether an encoder makes a chunk's KV behind what stands before it in its document."""
         return encoder.recipe in self.catalog.setting(STRUCTURAL, [])
+
+    def does_without_document(self, encoder: Encoder) -> bool:
+        """Whether prefixed KV serves where an encoder's is not stored: within a limit not all documents have room."""
+        return self.bound.limit is not None and not encoder.extras and self.follows_document(encoder)
 
     # -- inside
 
@@ -493,7 +488,8 @@ class Index:
         key = self._kv.make_key(encoder.recipe, left.keys, kv.token_ids)
         if self.catalog.setting(KV_FORM) is None:
             self.catalog.set_setting(KV_FORM, form_of(kv.layers))
-        return self._row(chunk, encoder, key, left, self._kv.write(key, kv, encoder.recipe, evict=evict))
+        size = self._kv.write(key, kv, encoder.recipe, evict=evict, behind=left.keys)
+        return self._row(chunk, encoder, key, left, size)
 
     def _row(self, chunk: str, encoder: Encoder, key: str, left: LeftContext, size: int) -> EncodingRow:
         now = time.time()

@@ -1,10 +1,10 @@
 """Catalogue, KV files and vectors of an index, held against each other by one function."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragcache.store import PREFIX, Catalog, KeyMaker
+from ragcache.store import PREFIX, BlobStore, Catalog, KeyMaker
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Differences:
 
 
 def reconcile(
-    catalog: Catalog, blobs: Collection[str], vectors: Collection[str] | None = None, keep: Collection[str] = ()
+    catalog: Catalog, blobs: Iterable[str], vectors: Collection[str] | None = None, keep: Collection[str] = ()
 ) -> Differences:
     """Hold the catalogue against the files and the vectors by their names alone.
 
@@ -38,8 +38,9 @@ def reconcile(
     ----------
     catalog : Catalog
         Of the index.
-    blobs : collection of str
-        Keys of the files that there are.
+    blobs : iterable of str
+        Keys of the files that there are. What lists them as it is read does so behind the catalogue, whose rows come
+        after their files: no file that is written meanwhile is taken for one that is gone.
     vectors : collection of str or None
         Ids of the vectors that there are; None where nobody has looked.
     keep : collection of str
@@ -56,6 +57,11 @@ def reconcile(
         tuple(sorted(chunks - found)),
         tuple(sorted(found - chunks)),
     )
+
+
+def find_missing(catalog: Catalog, store: BlobStore) -> list[str]:
+    """Keys that the catalogue names and that have no file, whoever else writes meanwhile."""
+    return [key for key in reconcile(catalog, store.list()).missing_blobs if store.head(key) is None]
 
 
 def prefix_key(catalog: Catalog, path: Path) -> str:

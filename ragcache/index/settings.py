@@ -17,12 +17,14 @@ from ragcache.errors import (
     UnusableIndex,
     ingest,
 )
+from ragcache.index.encoding_context import STRUCTURAL
 from ragcache.index.reconcile import reconcile
 from ragcache.method import Method
 from ragcache.model.lazy import Tensor
 from ragcache.retrieve.reading import stored_ids
 from ragcache.store import CODEC, CODECS, COLLECTION, RAW, Catalog, Codec, find_codec, open_store
 
+MAX_BYTES = "max_kv_bytes"  # setting: what all KV files may take together
 KV_FORM = "kv_form"  # setting: see `form_of`
 _OPENING = "rag"  # setting: what `settings_of` reads
 _OUTDATED = "outdated_by_recipe"  # setting: per encoding, chunks fused with others than now, and as of which edition
@@ -188,7 +190,7 @@ def nothing_in(path: Path, catalog: Catalog | None = None) -> EmptyIndex:
 
 
 def check_encoding(catalog: Catalog, path: Path, row: Method) -> None:
-    """Refuse a method whose encoding an index lacks altogether.
+    """Refuse a method whose encoding an index lacks altogether; what was made within a limit may all have gone.
 
     Raises
     ------
@@ -196,7 +198,8 @@ def check_encoding(catalog: Catalog, path: Path, row: Method) -> None:
         The message names the command that makes it.
     """
     made = catalog.recipes()
-    if row.encode is not None and made and lacks_encoding(made, row):
+    gone = [] if catalog.setting(MAX_BYTES) is None else catalog.setting(STRUCTURAL, [])
+    if row.encode is not None and made and lacks_encoding([*made, *gone], row):
         raise MissingEncoding(
             f"the index {path} holds {', '.join(made)} KV, but method {row.name!r} loads {row.encode.recipe}; run "
             f"`{ingest(path, method=row.name)}`"

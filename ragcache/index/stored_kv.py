@@ -1,13 +1,17 @@
 """One chunk's KV at rest: the key it has, and whether what a blob holds is what the key says."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
-from ragcache.errors import CorruptBlob
+from ragcache.errors import CorruptBlob, UnusableIndex
 from ragcache.index.bound import DiskBound
 from ragcache.index.chunks import Chunk, Loaded
 from ragcache.model.buffer import ChunkKV
 from ragcache.model.upload import download
 from ragcache.store import Blob, BlobStore, EncodingRow, KeyMaker, MemoryTier, find_codec, pack, unpack
+
+#: How a disk, an object store or the catalogue refuses a write; a question is answered all the same.
+REFUSED = (OSError, UnusableIndex)
 
 
 class StoredKV:
@@ -78,18 +82,22 @@ class StoredKV:
             raise CorruptBlob(key, f"it was made beyond the {self._limit:,} tokens that the model takes")
         return ChunkKV(blob.layers, blob.start, blob.token_ids, dict(blob.extras))
 
-    def write(self, key: str, kv: ChunkKV, recipe: str, *, evict: bool = False) -> int:
-        """Store a KV by its key; its size in bytes, 0 where the store is full and nothing is to go for it."""
+    def write(self, key: str, kv: ChunkKV, recipe: str, *, evict: bool = False, behind: Sequence[str] = ()) -> int:
+        """Store a KV by its key; its size in bytes, 0 where the store is full and nothing is to go for it.
+
+        What it was made `behind` does not go, for without that it is not entered.
+        """
         about = {"fingerprint": self._keys.fingerprint, "recipe": recipe}
         blob = Blob(key, kv.token_ids, kv.start, download(list(kv.layers)), kv.extras, about)
         parts = pack(blob, self.codec)
-        with self._bound.room(key, self._store.size_of(parts), kv, evict=evict) as fits:
+        with self._bound.room(key, self._store.size_of(parts), kv, evict=evict, behind=behind) as fits:
             if fits:
                 self._store.put_if_absent(key, parts)
         return self._store.head(key) or 0
 
     def quarantine(self, key: str) -> None:
-        """Put a blob that failed a check aside."""
+        """Put a blob that failed a check aside; where that is refused it stays a miss."""
         self._memory.discard(key)
-        self._store.quarantine(key)
-        self._drop(key)
+        with suppress(*REFUSED):
+            self._store.quarantine(key)
+            self._drop(key)

@@ -121,7 +121,7 @@ def verify(path: str | Path, *, read: bool = True, progress: Progress = lambda s
         blobs = list(store.list())
         bad = list(_bad_blobs(catalog, store, blobs, progress)) if read else []
         vectors, bad_vectors, broken = _read_vectors(path, read=read) if counted["chunks"] else (set(), [], [])
-        differences = reconcile(catalog, set(store.list()), None if broken else vectors, keep)
+        differences = reconcile(catalog, store.list(), None if broken else vectors, keep)
         nbytes = sum(store.head(key) or 0 for key in blobs)
         return StoreReport(
             str(path), counted["documents"], counted["chunks"], len(blobs), nbytes, len(vectors), tuple(damaged),

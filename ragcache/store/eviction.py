@@ -21,7 +21,7 @@ class Kept:
     used : float
         When it was last; any number that grows.
     aged : float
-        The clock at that time.
+        The clock at that time, before anything went for it.
     """
 
     key: str
@@ -54,10 +54,11 @@ def least_often(kept: Kept) -> float:
     return float(kept.uses)
 
 
-def choose_victims(
-    kept: Iterable[Kept], needed: int, newcomer: Kept | None = None, policy: Policy = saved_per_byte
-) -> list[Kept] | None:
+def choose_victims(kept: Iterable[Kept], needed: int, policy: Policy = saved_per_byte) -> list[Kept] | None:
     """What has to go so that `needed` bytes are free, the least first.
+
+    What comes in is not held against what is there. A newcomer was used once, so it would never get in where all
+    others were used twice, and the clock would stand still.
 
     Parameters
     ----------
@@ -65,8 +66,6 @@ def choose_victims(
         All that may go.
     needed : int
         Bytes.
-    newcomer : Kept or None
-        For which room is made; what has a higher priority than it stays.
     policy : callable
         Gives a priority; of equal ones the one that was used longer ago goes first.
 
@@ -79,8 +78,6 @@ def choose_victims(
     for one in sorted(kept, key=lambda one: (policy(one), one.used, one.key)):
         if freed >= needed:
             break
-        if newcomer is not None and policy(one) > policy(newcomer):
-            return None
         gone.append(one)
         freed += one.nbytes
     return gone if freed >= needed else None

@@ -1,7 +1,6 @@
 """Blobs in an object store, with a folder of this machine in front of it that keeps what was used lately."""
 
 import os
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -196,16 +195,15 @@ class TieredStore:
             self.tier.root.mkdir(mode=0o700, exist_ok=True)  # somebody may have deleted it to make room
             with hold_turn(self.tier.root / "tier.lock"):
                 self._served[key] += 1
-                if self._make_room(key, nbytes):
+                self._aged[key] = self._clock
+                if self._make_room(nbytes):
                     self.tier.put_if_absent(key, parts)
 
-    def _make_room(self, key: str, nbytes: int) -> bool:
+    def _make_room(self, nbytes: int) -> bool:
         needed = nbytes + self.tier.total_bytes() - self.budget_bytes
         if needed <= 0:
             return True
-        gone = choose_victims(
-            self._kept(), needed, Kept(key, nbytes, nbytes, self._served[key], time.time(), self._clock)
-        )
+        gone = choose_victims(self._kept(), needed)
         for one in gone or ():
             self._clock = max(self._clock, saved_per_byte(one))
             self.tier.delete(one.key)

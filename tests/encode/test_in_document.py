@@ -15,13 +15,16 @@ from ragcache.encode.in_document import nearest
 from ragcache.engine.engine import Engine
 from ragcache.errors import InvalidArgument
 from ragcache.index.index import Index
+from ragcache.index.on_demand import WITHOUT_DOCUMENT
 from ragcache.method import Method
+from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 from ragcache.prompt import Segment
 
 WHOLE, NEAR = InDocument(window=None), InDocument(window=WINDOW)
 ARCHITECTURES = ("llama", "qwen2-hybrid", "qwen3", "mistral-sliding", "gemma3", "phi3-partial")
 QUESTION = "Where is it based?"
+ONE = Sampling(max_new_tokens=1)
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -120,7 +123,7 @@ def test_the_first_chunk_and_a_loose_one_stand_behind_the_prefix(reader: Reader,
     index, tide, _ = opened(tmp_path, reader)
     list(index.encode(WHOLE))
     list(index.encode(Prefixed()))
-    loose = index.make(index.uncached_chunk(TIDE[0]), WHOLE)
+    loose = index.make(index.uncached_chunk(TIDE[0]), WHOLE).kv
     for kv in (loose, stored(index, WHOLE, tide[0])):
         for ours, behind in zip(kv.layers, stored(index, Prefixed(), tide[0]).layers, strict=True):
             torch.testing.assert_close(ours, behind)
@@ -220,13 +223,30 @@ def test_a_miss_is_made_as_it_should_be_or_not_kept(reader: Reader, tmp_path: Pa
     row = Method("in-document", WHOLE)
     chunks = index.chunks(tide)
     made = index.make(chunks[2], WHOLE)  # nothing before it is stored
-    assert made.start == len(index.prefix_segment)
+    assert made.kv.start == len(index.prefix_segment)
+    assert made.notes == (WITHOUT_DOCUMENT,)
     assert index.catalog.encodings(tide[2], WHOLE.recipe) == []
     engine.prefill(QUESTION, chunks, method=row)  # in reading order each finds what stands before it
     again = engine.prefill(QUESTION, chunks, method=row)
     assert [chunk.cache for chunk in again.report.chunks] == ["exact"] * 4
     full = engine.prefill(QUESTION, chunks, method="full")
     assert (again.logits - full.logits).abs().max() <= 1e-4
+
+
+def test_within_a_limit_a_chunk_is_kept_without_its_document(reader: Reader, tmp_path: Path) -> None:
+    index, tide, _ = opened(tmp_path, reader)
+    list(index.encode(WHOLE))
+    size = max(row.nbytes for row in index.catalog.by_recipe(WHOLE.recipe))
+    index.evict([row.key for row in index.catalog.by_recipe(WHOLE.recipe)])
+    index.bound.set_limit(index.store.total_bytes() + size)
+    engine, row, chunks = Engine(reader, index), Method("in-document", WHOLE), index.chunks(tide[2:3])
+    first, again = (engine.answer(QUESTION, chunks, method=row, sampling=ONE) for _ in range(2))
+    assert [one.report.chunks[0].cache for one in (first, again)] == ["miss", "exact"]
+    assert all(WITHOUT_DOCUMENT in one.report.chunks[0].reason for one in (first, again))
+    assert again.text == first.text
+    index.bound.set_limit(1 << 30)
+    assert set(index.encode(WHOLE)) >= set(tide), "it is made behind its document as soon as there is room"
+    assert WITHOUT_DOCUMENT not in engine.answer(QUESTION, chunks, method=row, sampling=ONE).report.chunks[0].reason
 
 
 def test_no_more_of_a_document_than_the_model_takes(tmp_path: Path) -> None:

@@ -1,5 +1,9 @@
 """Whatever the disk does: no wrong KV, nothing acknowledged lost, no unreadable index, and nothing left of a kill."""
 
+import errno
+import os
+import sqlite3
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -11,8 +15,13 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 from ragcache_bench.faulty_disk import FAULTS, Crash, FaultyDisk, run_seed
 from ragcache_bench.kill_points import kill_everywhere
 
+from ragcache.encode import InDocument
+from ragcache.engine.engine import Engine
 from ragcache.errors import CorruptBlob, StorageFull
-from ragcache.store import Catalog, Forgotten, LocalStore
+from ragcache.index.index import Index
+from ragcache.model.decode import Sampling
+from ragcache.report import ChunkReport
+from ragcache.store import Catalog, Disk, Forgotten, LocalStore
 
 KEY = "ab" * 32
 
@@ -62,6 +71,47 @@ def test_a_failing_step_publishes_nothing_or_all(tmp_path: Path, fault: str, wha
     assert list(tmp_path.glob("*/.tmp-*")) == []
     store.put_if_absent(KEY, [bytes(1000)])
     assert len(store.get(KEY)) == 1000
+
+
+class FullDisk(Disk):
+    """Takes nothing once it is full."""
+
+    full = False
+
+    def write(self, handle: int, parts: Sequence[memoryview]) -> int:
+        if self.full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return super().write(handle, parts)
+
+    def begin(self, connection: sqlite3.Connection) -> None:
+        if self.full:
+            raise StorageFull("the disk refused a write")
+        super().begin(connection)
+
+
+def test_a_question_is_answered_on_a_full_disk_and_an_ingestion_fails(tmp_path: Path) -> None:
+    reader, disk = tiny_reader(), FullDisk()
+    with Index(tmp_path, reader, store=LocalStore(tmp_path / "kv", disk=disk), memory_bytes=0) as index:
+        index.put("doc", "", [("The harbour master is Mara.", 0, 0), ("It is painted green.", 0, 0)], {})
+        chunks, engine = index.chunks([row.id for row in index.catalog.all_chunks()]), Engine(reader, index)
+
+        def ask() -> list[ChunkReport]:
+            return list(engine.answer("Who?", chunks, method="auto", sampling=Sampling(max_new_tokens=1)).report.chunks)
+
+        disk.full = True
+        first = ask()
+        assert [chunk.cache for chunk in first] == ["miss", "miss"]
+        assert all("its KV was not kept: the disk refused a write" in chunk.reason for chunk in first)
+        with pytest.raises(StorageFull, match="refused a write"):
+            list(index.encode(InDocument()))
+        disk.full = False
+        list(index.encode(InDocument()))
+        index.store.delete(index.prefix_key)
+        [row] = index.catalog.encodings(chunks[1].id, InDocument().recipe)
+        blob = index.store.path_of(row.key)
+        blob.write_bytes(blob.read_bytes()[:-1] + b"?")
+        disk.full = True
+        assert [chunk.cache for chunk in ask()] == ["exact", "miss"]
 
 
 class StoreAgainstADictionary(RuleBasedStateMachine):

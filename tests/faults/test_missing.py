@@ -1,13 +1,16 @@
 """What is gone from an index's folder is named by whoever meets it, and made again where it can be."""
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from faults.small import Letters
 
 from ragcache import RagCache
+from ragcache.encode import Alone
 from ragcache.errors import IndexFormat, UnusableIndex
+from ragcache.index.index import Index
 from ragcache.index.settings import stats
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
@@ -37,6 +40,28 @@ def test_deleted_kv_is_named_and_made_again(rag: RagCache, tmp_path: Path, what:
     assert {**after, "free_bytes": 0} == {**before, "free_bytes": 0}
     rag.index.release()
     assert "miss" not in {chunk.cache for chunk in rag.ask(QUESTION, sampling=SHORT, top_k=3).report.chunks}
+
+
+def test_kv_that_another_process_writes_meanwhile_is_not_gone(
+    reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Index(tmp_path / "index", reader) as one, Index(tmp_path / "index", reader) as other:
+        for number in range(3):
+            one.put(f"doc{number}", "", [(f"{number} The harbour master is Mara.", 0, 0)], {})
+        [first, *_] = other.encode_chunks(Alone(), [[one.catalog.all_chunks()[0]]])
+        listed = one.store.list
+
+        def list_while_others_write() -> Iterator[str]:
+            yield from list(listed())
+            list(other.encode(Alone()))
+
+        monkeypatch.setattr(one.store, "list", list_while_others_write)
+        assert one.drop_missing() == 0
+        assert len(one.catalog.by_recipe(Alone.recipe)) == 3
+        monkeypatch.undo()
+        [row] = one.catalog.encodings(first, Alone.recipe)
+        one.store.delete(row.key)
+        assert one.drop_missing() == 1
 
 
 @pytest.mark.parametrize("reopened", [True, False])

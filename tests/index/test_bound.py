@@ -143,6 +143,61 @@ def test_what_was_stored_before_the_limit_stays_as_long_as_it_is_used(tmp_path: 
         assert chunks[-1].id in stored(index)
 
 
+def test_what_is_asked_now_takes_the_place_of_what_was_asked_often(index: Index, reader: Reader) -> None:
+    engine, chunks = Engine(reader, index), chunks_of(index)
+    old, new = chunks[:8], chunks[8:16]
+    for chunk in old * 4:
+        engine.prefill("Where?", [chunk], method="naive")
+    assert {chunk.id for chunk in old} == stored(index)
+    for _ in range(3):
+        asked = [engine.prefill("Where?", [chunk], method="naive").report.chunks[0].cache for chunk in new]
+    assert "miss" not in asked
+    assert {chunk.id for chunk in new} == stored(index)
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_the_system_prefix_is_made_at_ingestion_before_anything_else(
+    tmp_path: Path, reader: Reader, full: bool
+) -> None:
+    with Index(tmp_path / "index", reader, memory_bytes=0) as index:
+        index.put("doc", "", [(f"{number} {word}", 0, 0) for number, word in enumerate(WORDS)], {})
+        if full:
+            index.bound.set_limit(100_000)
+        list(index.encode(Alone()))
+        assert index.store.head(index.prefix_key)
+        assert bool(index.lacking(Alone())) == full
+
+
+def test_a_full_store_makes_room_for_the_system_prefix(index: Index) -> None:
+    list(index.encode(Alone()))
+    index.store.delete(index.prefix_key)
+    index.bound.set_limit(index.store.total_bytes() + 1)
+    assert index.prefix().kvs
+    assert index.store.head(index.prefix_key)
+    assert index.store.total_bytes() <= (index.bound.limit or 0)
+
+
+def test_a_system_prefix_that_cannot_be_stored_is_made_once(
+    index: Index, reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    list(index.encode(Alone()))
+    index.store.delete(index.prefix_key)
+    made: list[int] = []
+    encode = Reader.encode
+
+    def count_tokens(self: Reader, token_ids: Any, left: Any = ()) -> Any:
+        made.append(len(token_ids))
+        return encode(self, token_ids, left)
+
+    monkeypatch.setattr(Reader, "encode", count_tokens)
+    with Index(index.path, reader, store=LocalStore(index.path / "kv", read_only=True)) as again:
+        chunks = [chunk for chunk in chunks_of(again) if chunk.id in stored(again)]
+        for _ in range(3):
+            report = Engine(reader, again).prefill("Where?", chunks, method="naive").report
+            assert {chunk.cache for chunk in report.chunks} == {"hit"}
+    assert made == [len(index.prefix_segment)]
+
+
 def test_a_limit_binds_whoever_has_the_index_open(index: Index, reader: Reader) -> None:
     with Index(index.path, reader, memory_bytes=0) as other:
         list(other.encode(Alone()))
@@ -224,4 +279,4 @@ def test_who_goes_first_depends_on_the_policy() -> None:
     assert first() == "c"
     assert first(policy=least_recently) == "a"
     assert first(policy=least_often) == "b"
-    assert choose_victims([old_often], 1, Kept("d", 10, 0.1, 1, 4.0)) is None, "what saves more stays"
+    assert choose_victims([small], 2) is None

@@ -133,6 +133,20 @@ def test_the_folder_keeps_what_is_used_and_stays_within_its_budget(s3: Server, t
     assert reader.total_bytes() >= 2 * size
 
 
+def test_the_folder_follows_what_is_asked_for(tmp_path: Path) -> None:
+    remote = RemoteStore(f"file://{tmp_path}/shared")
+    blobs = dict(make(number) for number in range(6))
+    writer = TieredStore(LocalStore(tmp_path / "one"), remote, budget_bytes=0)
+    for key, parts in blobs.items():
+        writer.put_if_absent(key, parts)
+    size = len(joined(next(iter(blobs.values()))))
+    reader = TieredStore(LocalStore(tmp_path / "other"), remote, budget_bytes=3 * size + size // 2)
+    old, new = list(blobs)[:3], list(blobs)[3:]
+    for key in (*old * 9, *new * 3):
+        reader.get(key)
+    assert set(reader.tier.list()) == set(new)
+
+
 def test_a_folder_that_machines_share_is_an_object_store_too(tmp_path: Path) -> None:
     key, parts = make(1)
     remote = RemoteStore(f"file://{tmp_path / 'shared'}")

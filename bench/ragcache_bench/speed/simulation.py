@@ -14,7 +14,7 @@ Sized = tuple[str, int, float]
 
 @dataclass
 class SimulatedStore:
-    """A store of chunks' KV: what a question lacks is made, and takes the place of what is worth less.
+    """A store of chunks' KV: what a question lacks is made, and takes the place of what is worth the least.
 
     Attributes
     ----------
@@ -52,9 +52,8 @@ class SimulatedStore:
     def _put(self, new: Kept, asked: set[str]) -> None:
         needed = new.nbytes - (self.limit - self.nbytes)
         if needed > 0:
-            rule = POLICIES[self.policy]
             free = [one for one in self.kept.values() if one.key not in asked]
-            gone = choose_victims(free, needed, new if rule is saved_per_byte else None, rule)
+            gone = choose_victims(free, needed, POLICIES[self.policy])
             if gone is None:
                 return
             for one in gone:
