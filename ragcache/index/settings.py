@@ -50,7 +50,7 @@ def stats(path: str | Path) -> dict[str, Any]:
     catalog = Catalog(path / "catalog.sqlite")
     try:
         found = {**catalog.stats(), "outdated": outdated_counts(catalog)}
-        missing = reconcile(catalog, list(open_store(path, read_only=True).list())).missing_blobs
+        missing = reconcile(catalog, open_store(path, read_only=True).list()).missing_blobs
         found["bytes"] -= catalog.bytes_under(missing)
         waiting = unfound(path, _count_unfound(catalog, path / "vectors"), found["chunks"])
         found |= {"kv": catalog.setting(CODEC, RAW), "codecs": _price_codecs(catalog, found["bytes"])}
