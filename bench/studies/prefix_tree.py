@@ -131,7 +131,7 @@ class Tree:
 def prompt_flops(dims: ModelDims, context: int, reused: int = 0) -> float:
     """FLOPs of a prompt with so many tokens of chunks, the first of which are loaded, as the prefix is."""
     new = torch.arange(PREFIX + reused, PREFIX + context + QUESTION)
-    return dims.forward(new, dims.layers, logits=True)
+    return dims.forward(new, range(dims.layers), logits=True)
 
 
 def main(

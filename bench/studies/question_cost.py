@@ -110,7 +110,7 @@ def _ask(engine: Engine, chunks: Sequence[Chunk], row: Sequence[Any], turn: int)
     told = engine.answer(question(engine.index, turn), chunks, method=method, recompute=share, sampling=_ONE).report
     seconds, dims = process_time() - began, engine.reader.dims
     slots = torch.arange(told.tokens.context + told.tokens.question)
-    flops = told.charged_flops * dims.forward(slots, dims.layers, logits=True)
+    flops = told.charged_flops * dims.forward(slots, range(dims.layers), logits=True)
     return {"seconds": seconds, "flops": flops, "flops_share": told.charged_flops, "bytes": float(sum(sizes))}
 
 

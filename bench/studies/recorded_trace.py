@@ -132,7 +132,11 @@ def walk(
     whole = sum(nbytes.values())
     dims, total = reader.dims, (len(sizes) + 1) * len(PREFIXES) + len(sizes)
     known: list[Sized] = [
-        (str(chunk), nbytes[str(chunk)], dims.forward(torch.arange(PREFIX, PREFIX + tokens), dims.layers, logits=False))
+        (
+            str(chunk),
+            nbytes[str(chunk)],
+            dims.forward(torch.arange(PREFIX, PREFIX + tokens), range(dims.layers), logits=False),
+        )
         for chunk, tokens in enumerate(trace.lengths)
     ]
     done = 0

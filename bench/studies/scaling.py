@@ -83,7 +83,7 @@ def flops(model: str, rows: int, before: int) -> float:
     """FLOPs of so many rows behind so many tokens."""
     layers, _, _, attention, weights, _ = MODELS[model]
     dims = ModelDims(layers, round(weights / layers), attention, 0)
-    return dims.forward(torch.arange(before, before + rows), layers, logits=False)
+    return dims.forward(torch.arange(before, before + rows), range(layers), logits=False)
 
 
 def seconds(model: str, work: float) -> float:

@@ -107,7 +107,7 @@ def _prefill(p: PrefillContext, edges: Sequence[int]) -> tuple[KVBuffer, Tensor]
     plan = ForwardPlan.on(device, Slots(torch.arange(start, end)), end, scores=sinks, stop_after_scores=True)
     buffer = p.buffer.beginning(start, end)
     p.reader.forward(p.token_ids[start:end].tolist(), Positions(p.positions[start:end]), buffer, plan)
-    p.flop_counter.charge(torch.arange(start, end), p.reader.layers, selectable=0)
+    p.flop_counter.charge(torch.arange(start, end), range(p.reader.layers), selectable=0)
     return buffer, torch.stack([torch.cat(one.rows) for one in sums]).cpu()
 
 

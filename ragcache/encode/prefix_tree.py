@@ -63,7 +63,7 @@ class PrefixTree(PromptEncoder):
 
         slots = torch.arange(len(p.prompt))
         new = slots[p.fresh]  # (new,)
-        about = {"cost": p.reader.dims.forward(new, p.reader.layers, logits=True) / max(len(new), 1)}
+        about = {"cost": p.reader.dims.forward(new, range(p.reader.layers), logits=True) / max(len(new), 1)}
         found = []
         for segment in chunks:
             span, ids = p.span(segment), p.prompt.segments[segment].token_ids

@@ -274,7 +274,7 @@ class ContextLoader:
         made = self.index.make(chunk, encoder)
         kv = made.kv
         self.made_kv.add(chunk.id, kv)
-        self.flop_counter.charge(torch.arange(encoder.discarded_tokens), self.reader.layers, selectable=0)
-        self.flop_counter.charge(torch.arange(kv.start, kv.start + len(kv)), self.reader.layers, selectable=size)
+        self.flop_counter.charge(torch.arange(encoder.discarded_tokens), range(self.reader.layers), selectable=0)
+        self.flop_counter.charge(torch.arange(kv.start, kv.start + len(kv)), range(self.reader.layers), selectable=size)
         self.computed[chunk.id] = "; ".join((reason, *made.notes))
         return kv

@@ -60,7 +60,7 @@ def harvest_context(plan: Plan, context: PrefillContext, report: CacheReport) ->
         _account(plan, encoder, places)
     except (StorageFull, UnusableIndex, OutOfMemory, torch.OutOfMemoryError) as error:  # the answer stands
         report = replace(report, notes=(*report.notes, f"the KV of this prompt was not kept: {error}"))
-    full = counter.dims.forward(torch.arange(len(plan.prompt)), counter.dims.layers, logits=True)
+    full = counter.dims.forward(torch.arange(len(plan.prompt)), range(counter.dims.layers), logits=True)
     return replace(report, harvest_flops=(counter.flops - before) / full)
 
 

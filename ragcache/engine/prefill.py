@@ -74,7 +74,7 @@ class FullPrefill:
         """Forward the whole prompt."""
         plan = plan_prompt(request, index)
         reader, prompt, counter = plan.loader.reader, plan.prompt, plan.loader.flop_counter
-        counter.charge(torch.arange(len(prompt)), reader.layers, selectable=0)  # whole, if it is broken off
+        counter.charge(torch.arange(len(prompt)), range(reader.layers), selectable=0)  # whole, if it is broken off
         with request.clock.stage("prefill"):
             logits, cache = reader.stock(prompt.token_ids)
         counter.add_lm_head()

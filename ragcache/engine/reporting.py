@@ -32,7 +32,7 @@ def build_report(plan: Plan, recomputed: Tensor, p: PrefillContext | None = None
     )
     if p is not None:
         request.clock.ms.auxiliary = p.auxiliary_ms
-    full = counter.dims.forward(torch.arange(len(plan.prompt.text_ids)), layers, logits=True)
+    full = counter.dims.forward(torch.arange(len(plan.prompt.text_ids)), range(layers), logits=True)
     return CacheReport(
         method=request.method.name,
         recompute=None if request.method.recompute is None else request.ratio,

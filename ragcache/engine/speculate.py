@@ -186,7 +186,7 @@ class _Pipeline:
         request = self.build(held.chunks, held.clock, held.counter)  # the same chunks, with their final scores
         held.clock.note_first_token()
         dims, slots = held.counter.dims, torch.arange(len(held.outcome.prompt))
-        wasted = self.wasted_flops / dims.forward(slots, dims.layers, logits=True)
+        wasted = self.wasted_flops / dims.forward(slots, range(dims.layers), logits=True)
         told = Speculation(self.feed.count, self.started, self.dropped, held.early, self.wasted_ms, wasted)
         report = replace(held.outcome.report, speculation=told)
         return Stream(self.engine.reader, request, replace(held.outcome, report=report))

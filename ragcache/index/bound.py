@@ -208,4 +208,4 @@ class DiskBound:
 
 def work_of(dims: ModelDims, layers: int, kv: ChunkKV) -> float:
     """FLOPs that a KV takes to be made behind what stood in front of it."""
-    return dims.forward(torch.arange(kv.start, kv.start + len(kv)), layers, logits=False)
+    return dims.forward(torch.arange(kv.start, kv.start + len(kv)), range(layers), logits=False)

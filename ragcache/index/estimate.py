@@ -197,7 +197,7 @@ def _planned(reader: Reader, outline: Outline, encoder: Encoder, limit: int) -> 
     def planned(tokens: int, left: LeftContext) -> Planned:
         front = sum(map(len, left.kvs))
         slots = torch.arange(tokens) + front + encoder.discarded_tokens
-        return Planned(tokens, front, len(left.kvs), shape.forward(slots, reader.layers, logits=False))
+        return Planned(tokens, front, len(left.kvs), shape.forward(slots, range(reader.layers), logits=False))
 
     made = outline.batches(encoder, limit)
     return sorted((tuple(planned(len(one), left) for one, left in batch) for batch in made), key=_flops)

@@ -75,7 +75,7 @@ class Pricing:
         prefix, reader = len(self.index.prefix_segment), self.index.reader
         cost = estimate(reader, prefix, todo, ids, lambda done, total: progress("measure", done, total))
         context = torch.arange(prefix + round(tokens / max(chunks, 1) * top_k))
-        question = reader.dims.forward(context, reader.layers, logits=True)
+        question = reader.dims.forward(context, range(reader.layers), logits=True)
         written = self._bytes_per_token(max(round(tokens / max(chunks, 1)), 1))
         return IngestPlan(
             documents=len(most),

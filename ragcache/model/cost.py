@@ -81,10 +81,10 @@ class ModelDims:
     """The sizes that decide a decoder's FLOPs.
 
     A forward of n rows costs 2 x `linear` x n in each layer's matrices and 4 x `attention` per visible key and row in
-    its attention (two products of heads x head_dim, a multiply and an add each); `windows` says how many of the layers
-    that attend see how far back. Of a layer's experts `linear` counts as many as a token goes to, and it counts no
-    tables that are looked up. Where latents are cached (MLA), every forward makes K and V anew of those in front of it
-    too, which costs 2 x `expansion` each.
+    its attention (two products of heads x head_dim, a multiply and an add each); `windows` says how far back each layer
+    sees, and nothing where all see everything. Of a layer's experts `linear` counts as many as a token goes to, and it
+    counts no tables that are looked up. Where latents are cached (MLA), every forward makes K and V anew of those in
+    front of it too, which costs 2 x `expansion` each.
     """
 
     layers: int
@@ -92,7 +92,7 @@ class ModelDims:
     attention: int
     lm_head: int
     expansion: int = 0
-    windows: tuple[tuple[Window, int], ...] = ((None, 1),)
+    windows: tuple[Window, ...] = ()
 
     @classmethod
     def of(cls, model: PreTrainedModel, windows: Sequence[Window] = ()) -> ModelDims:
@@ -118,23 +118,21 @@ class ModelDims:
             key, value, heads = config.qk_nope_head_dim, config.v_head_dim, config.num_attention_heads
             width = heads * (key + config.qk_rope_head_dim + value) // 2
             expansion = latent * heads * (key + value)
-        states = find_state_layers(config)
-        attending = layers - len(states)  # a state's own products are left out
+        attending = layers - len(find_state_layers(config))  # a state's own products are left out
         width, expansion = (one * attending // layers for one in (width, expansion))
-        seen = Counter(window for layer, window in enumerate(windows) if layer not in states) or {None: 1}
         logits = config.vocab_size * config.hidden_size
-        return cls(layers, int(matrices) // layers, width, logits, expansion, tuple(seen.items()))
+        return cls(layers, int(matrices) // layers, width, logits, expansion, tuple(windows))
 
-    def forward(self, slots: Tensor, layers: int, *, logits: bool) -> float:
-        """FLOPs of rows at `slots` through `layers` layers, each seeing what lies in the layer's window."""
+    def forward(self, slots: Tensor, layers: Sequence[int], *, logits: bool) -> float:
+        """FLOPs of rows at `slots` through these layers, each seeing what lies in the layer's window."""
         from ragcache.model.plan import count_seen
 
-        seen = sum(count * float(count_seen(slots, window).double().sum()) for window, count in self.windows)
-        visible = seen / sum(count for _, count in self.windows)
-        per_layer = 2.0 * self.linear * slots.numel() + 4.0 * self.attention * visible
+        per_layer = 2.0 * self.linear * slots.numel()
         if self.expansion and slots.numel():
             per_layer += 2.0 * self.expansion * (int(slots[-1]) + 1 - slots.numel())
-        return layers * per_layer + (2.0 * self.lm_head if logits else 0.0)
+        windows = Counter(self.windows[layer] if self.windows else None for layer in layers)
+        visible = sum(count * float(count_seen(slots, window).double().sum()) for window, count in windows.items())
+        return len(layers) * per_layer + 4.0 * self.attention * visible + (2.0 * self.lm_head if logits else 0.0)
 
 
 def _share_of_experts(config: PreTrainedConfig) -> Fraction:
@@ -176,10 +174,10 @@ class FlopCounter:
     flops: float = field(default=0.0, init=False)
     layer_passes: int = field(default=0, init=False)
 
-    def charge(self, slots: Tensor, layers: int, *, selectable: int) -> None:
-        """Enter rows at `slots` that went through `layers` layers, `selectable` of them selectable context."""
-        self.token_layers += selectable * layers
-        self.layer_passes += layers if slots.numel() else 0
+    def charge(self, slots: Tensor, layers: Sequence[int], *, selectable: int) -> None:
+        """Enter rows at `slots` that went through these layers, `selectable` of them selectable context."""
+        self.token_layers += selectable * len(layers)
+        self.layer_passes += len(layers) if slots.numel() else 0
         self.flops += self.dims.forward(slots, layers, logits=False)
 
     def add_lm_head(self) -> None:

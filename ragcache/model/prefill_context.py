@@ -233,14 +233,14 @@ class PrefillContext:
         readers = self.reader.readers_of(layer)
         for one in readers:
             self.charged[one, rows] |= new
-        self.flop_counter.charge(rows, len(readers), selectable=int(new.sum()))
+        self.flop_counter.charge(rows, readers, selectable=int(new.sum()))
 
     def charge_elsewhere(self, rows: Slots, slots: Slots) -> None:
         """Enter rows of the prompt that have gone through all layers at other `slots`, those of another buffer."""
         for layer in range(self.reader.layers):
             new = self.chargeable[rows] & ~self.charged[layer, rows]
             self.charged[layer, rows] |= new
-            self.flop_counter.charge(slots, 1, selectable=int(new.sum()))
+            self.flop_counter.charge(slots, [layer], selectable=int(new.sum()))
 
     def _on_device(self, rows: Slots) -> Slots:
         return Slots(upload(rows, self.reader.device))

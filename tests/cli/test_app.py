@@ -41,6 +41,7 @@ def test_every_command_and_option_says_what_it_is() -> None:
 
 def test_an_option_whose_metavar_is_its_name_in_capitals_is_named() -> None:
     import typer
+    from typer.models import OptionInfo
     from typer.utils import get_params_from_function
 
     checked = 0
@@ -48,7 +49,9 @@ def test_an_option_whose_metavar_is_its_name_in_capitals_is_named() -> None:
         if shown.callback is None:
             continue
         for name, param in get_params_from_function(inspect.unwrap(shown.callback)).items():
-            if getattr(param.default, "metavar", None) == name.upper():  # typer 0.27 would call it --NAME
+            if not isinstance(param.default, OptionInfo):
+                continue
+            if param.default.metavar == name.upper():  # typer 0.27 would call it --NAME
                 assert param.default.param_decls, f"{path} --{name}"
                 checked += 1
     assert checked

@@ -104,6 +104,7 @@ def test_one_forward_and_one_transaction_serve_many_chunks(
         monkeypatch.setattr(owner, name, count)
 
     engine, chunks = make(tmp_path, reader)
+    engine.index.prefix()
     counted(reader, "forward")
     counted(engine.index.catalog, "put_standing")
     assert len(list(engine.index.encode(Alone()))) == len(chunks)

@@ -205,7 +205,7 @@ def test_the_clock_never_goes_back(reader: Reader, tmp_path: Path) -> None:
 
 
 def test_a_path_does_not_drive_out_its_own_beginning(reader: Reader, tmp_path: Path) -> None:
-    """There is room for the path's first beside a chunk that is well used; what is behind it is worth more a byte."""
+    """There is room for the path's first beside another chunk, in whose place its second comes."""
     engine, (used, short, long, _) = make(tmp_path, reader)
     index = engine.index
     answer(engine, [long])
@@ -217,7 +217,7 @@ def test_a_path_does_not_drive_out_its_own_beginning(reader: Reader, tmp_path: P
     for _ in range(9):
         answer(engine, [used])
     answer(engine, [long, short])
-    assert {row.chunk for row in nodes(index).values()} == {used.id, long.id}
+    assert {row.chunk for row in nodes(index).values()} == {long.id, short.id}
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,9 @@ class Made:
         config = self.model.config
         heads, groups, wide = config.num_attention_heads, config.num_key_value_heads, config.head_dim
         matrices = config.hidden_size * (2 * heads * wide + 2 * groups * wide + 3 * config.intermediate_size)
-        return sum(2 * matrices + 4 * heads * wide * (slot + 1) for slot in self.slots)
+        kinds = getattr(config, "layer_types", None) or ["full_attention"] * config.num_hidden_layers
+        most = config.sliding_window if kinds[self.layer] == "sliding_attention" else max(self.slots) + 1
+        return sum(2 * matrices + 4 * heads * wide * min(slot + 1, most) for slot in self.slots)
 
 
 class Count:

@@ -163,8 +163,8 @@ def test_a_forward_is_charged_for_the_latents_in_front_of_it(reader: Reader) -> 
     assert dims.expansion == per_token
     assert dims.attention == 4 * (16 + TURNING + 12) // 2
     plain = 2 * dims.linear + 4 * dims.attention * 10
-    assert dims.forward(few, 1, logits=False) == plain + 2 * 9 * per_token
-    assert dims.forward(many, 1, logits=False) == 10 * 2 * dims.linear + 4 * dims.attention * 55
+    assert dims.forward(few, [0], logits=False) == plain + 2 * 9 * per_token
+    assert dims.forward(many, [0], logits=False) == 10 * 2 * dims.linear + 4 * dims.attention * 55
 
 
 @pytest.mark.parametrize("codec", CODECS)

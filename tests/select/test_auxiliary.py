@@ -131,7 +131,7 @@ def test_what_it_computes_is_charged_as_flops_and_not_as_tokens(stage, foreign) 
             [Template(reader.tokenizer).chunk(chunk.text, chunk.id) for chunk in stage.chunks], QUESTION
         )
         begun.scores(p)
-        expected = reader.dims.forward(torch.arange(len(read) - len(read.segments[-1])), 6, logits=False)
+        expected = reader.dims.forward(torch.arange(len(read) - len(read.segments[-1])), range(6), logits=False)
         assert p.flop_counter.flops - flops == pytest.approx(expected)
         assert p.flop_counter.token_layers == tokens
     before = p.flop_counter.flops
