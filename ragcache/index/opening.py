@@ -136,7 +136,7 @@ class Opening:
     def places(self, reader: "Reader") -> dict[str, str | None]:
         """By which names the model, its adapter and the embedder are found again, from whichever folder."""
         embedder = _absolute(self.embedder) if isinstance(self.embedder, str) else self.embedder.name
-        return {"name": _absolute(reader.name), "adapter": reader.adapter, "embedder": embedder}
+        return {"name": _absolute(reader.name), "adapter": reader.adapter or None, "embedder": embedder}
 
     def settings(self, reader: "Reader") -> dict[str, Any]:
         """What the index is to remember, a model having been loaded; of one that is known, `places` stay as they are.
