@@ -56,7 +56,7 @@ def draw_chunks(pool: int, seed: int) -> dict[int, tuple[str, int, float]]:
     rng, found = random.Random(seed), {}
     for number in range(pool):
         tokens, start = round(2 ** rng.uniform(5, 9)), rng.choice([40, 40, rng.randrange(40, 4000)])
-        work = DIMS.forward(torch.arange(start, start + tokens), LAYERS, logits=False)
+        work = DIMS.forward(torch.arange(start, start + tokens), range(LAYERS), logits=False)
         found[number] = (str(number), tokens * TOKEN_BYTES, work)
     return found
 
