@@ -20,6 +20,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+from ragcache import RagCache
 from ragcache.engine.engine import Engine
 from ragcache.engine.stream import Stream
 from ragcache.index.index import Index
@@ -191,6 +192,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if hasattr(config, "workerinput"):
         counts = Counter(item.path for item in items)
         items.sort(key=lambda item: (item.path.name not in LONG, -counts[item.path], item.path))
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[RagCache]]:
+    """What is opened from now on; closed behind the test."""
+    seen, really = list[RagCache](), RagCache.open
+
+    def remember(*args: Any, **options: Any) -> RagCache:
+        seen.append(really(*args, **options))
+        return seen[-1]
+
+    monkeypatch.setattr(RagCache, "open", remember)
+    yield seen
+    for rag in seen:
+        rag.close()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -7,7 +7,7 @@ import runpy
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from difflib import ndiff
 from pathlib import Path
 from types import ModuleType
@@ -45,20 +45,9 @@ QUESTION = "Who is the founder of Grefi Partners?"
 
 
 @pytest.fixture(autouse=True)
-def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[RagCache]]:
-    """What examples open, closed behind them; and the examples' folder where a script has it."""
+def find_examples(monkeypatch: pytest.MonkeyPatch, opened: list[RagCache]) -> None:
+    """The examples' folder where a script has it; what they open is closed behind them."""
     monkeypatch.syspath_prepend(str(EXAMPLES))
-    seen: list[RagCache] = []
-    really = RagCache.open
-
-    def remember(*args: Any, **options: Any) -> RagCache:
-        seen.append(really(*args, **options))
-        return seen[-1]
-
-    monkeypatch.setattr(RagCache, "open", remember)
-    yield seen
-    for rag in seen:
-        rag.close()
 
 
 def example(name: str) -> ModuleType:

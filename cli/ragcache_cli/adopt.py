@@ -18,18 +18,13 @@ from ragcache_cli.options import (
     IndexPath,
     Methods,
     Model,
-    find_path,
+    path_argument,
 )
 from ragcache_cli.terminal import note, say_json
 
 
 def adopt(
-    folder: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DIR", parser=str, callback=find_path, help="A Chroma folder: LangChain's persist_directory."
-        ),
-    ],
+    folder: Annotated[Path, path_argument("DIR", "A Chroma folder: LangChain's persist_directory.")],
     collection: Annotated[
         str | None, typer.Option(metavar="NAME", help="Its collection; needed where there are several.")
     ] = None,

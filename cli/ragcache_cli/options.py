@@ -17,6 +17,12 @@ def find_path(place: "str | Path | None") -> Path | None:
     return Path(place)
 
 
+def path_argument(metavar: str, about: str) -> typer.models.ArgumentInfo:
+    """An argument that names a file or a folder; a blank one is refused."""
+    argument: typer.models.ArgumentInfo = typer.Argument(metavar=metavar, parser=str, callback=find_path, help=about)
+    return argument
+
+
 def find_paths(places: "list[str] | None") -> list[Path]:
     """The paths that were named."""
     return [path for place in places or () if (path := find_path(place))]

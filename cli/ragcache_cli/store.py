@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragcache_cli.options import DEFAULT_INDEX, AsJson, IndexPath, find_path
+from ragcache_cli.options import DEFAULT_INDEX, AsJson, IndexPath, path_argument
 from ragcache_cli.terminal import note, outdated_notes, progress, say, say_json, size, table
 
 if TYPE_CHECKING:
@@ -120,15 +120,7 @@ def show_verified(found: "StoreReport") -> None:
 
 @app.command("export")
 def export_(
-    archive: Annotated[
-        Path,
-        typer.Argument(
-            metavar="ARCHIVE",
-            parser=str,
-            callback=find_path,
-            help="What to make: a file if its name ends in .tar, else a folder.",
-        ),
-    ],
+    archive: Annotated[Path, path_argument("ARCHIVE", "What to make: a file if its name ends in .tar, else a folder.")],
     index: IndexPath = DEFAULT_INDEX,
     as_json: AsJson = False,
 ) -> None:
@@ -145,10 +137,7 @@ def export_(
 
 @app.command("import")
 def import_(
-    archive: Annotated[
-        Path,
-        typer.Argument(metavar="ARCHIVE", parser=str, callback=find_path, help="What `ragcache store export` made."),
-    ],
+    archive: Annotated[Path, path_argument("ARCHIVE", "What `ragcache store export` made.")],
     index: IndexPath = DEFAULT_INDEX,
     as_json: AsJson = False,
 ) -> None:
@@ -179,12 +168,7 @@ def _show_transfer(done: "Transfer", words: str, as_json: bool) -> None:
 
 @app.command()
 def move(
-    to: Annotated[
-        Path,
-        typer.Argument(
-            metavar="TO", parser=str, callback=find_path, help="The folder to make; it must not exist, or be empty."
-        ),
-    ],
+    to: Annotated[Path, path_argument("TO", "The folder to make; it must not exist, or be empty.")],
     index: IndexPath = DEFAULT_INDEX,
     as_json: AsJson = False,
 ) -> None:

@@ -179,8 +179,12 @@ def test_the_path_of_a_known_file_means_that_file_only(
 
 
 def test_many_names_are_looked_up_in_one_pass(rag: RagCache, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def resolve(path: str | Path) -> str:
+        calls.append(str(path))
+        return real(path)
+
     calls, real = list[str](), documents_module.place_of
-    monkeypatch.setattr(documents_module, "place_of", lambda path: calls.append(str(path)) or real(path))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(documents_module, "place_of", resolve)
     assert len(rag._documents.find(*(files / name for name in PAGES))) == 3
     assert len(calls) == 3, "each path is resolved once, not once for every document"
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -30,21 +29,6 @@ def folder(rag: RagCache, tmp_path: Path) -> Path:
     """The folder of an index of the same model, which nobody has open."""
     with RagCache.open(tmp_path / "other", model=rag.reader):
         return tmp_path / "other"
-
-
-@pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[RagCache]]:
-    """What is opened from now on."""
-    made, open_one = list[RagCache](), RagCache.open
-
-    def spy(*given: Any, **options: Any) -> RagCache:
-        made.append(open_one(*given, **options))
-        return made[-1]
-
-    monkeypatch.setattr(RagCache, "open", spy)
-    yield made
-    for one in made:
-        one.close()
 
 
 def test_none_in_a_call_is_an_option_that_was_not_given(rag: RagCache) -> None:
