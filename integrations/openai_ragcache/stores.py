@@ -156,7 +156,7 @@ def _find_member(tenant: Tenant, store: str, file: str) -> Member:
 
 
 def _describe(tenant: Tenant, store: VectorStore) -> dict[str, Any]:
-    return _as_store(store, tenant.uploads.count_members().get(store.id, {}))
+    return _as_store(store, tenant.uploads.count_members(store).get(store.id, {}))
 
 
 def _as_store(store: VectorStore, counts: Mapping[str, tuple[int, int]]) -> dict[str, Any]:

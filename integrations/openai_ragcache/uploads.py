@@ -182,12 +182,14 @@ class Uploads:
         rows = self._rows("SELECT * FROM members WHERE store = ? AND file = ?", store.id, file)
         return next((_member(*row) for row in rows), None)
 
-    def count_members(self) -> dict[str, dict[str, tuple[int, int]]]:
-        """How many files a store has, and of how many bytes, by the store's id and by how far the files are."""
-        sql = "SELECT store, status, COUNT(*), SUM(bytes) FROM members JOIN files ON files.id = file GROUP BY 1, 2"
+    def count_members(self, store: VectorStore | None = None) -> dict[str, dict[str, tuple[int, int]]]:
+        """How many files a store, or each, has, and of how many bytes, by its id and by how far the files are."""
+        where, values = ("WHERE store = ?", (store.id,)) if store else ("", ())
+        tables = "members JOIN files ON files.id = file"
+        sql = f"SELECT store, status, COUNT(*), SUM(bytes) FROM {tables} {where} GROUP BY 1, 2"
         counts: dict[str, dict[str, tuple[int, int]]] = {}
-        for store, status, number, size in self._rows(sql):
-            counts.setdefault(store, {})[status] = number, size
+        for id, status, number, size in self._rows(sql, *values):
+            counts.setdefault(id, {})[status] = number, size
         return counts
 
     def is_in_a_store(self, file: UploadedFile) -> bool:
