@@ -21,6 +21,7 @@ def hidden_states(
     positions: Tensor,
     dtype: torch.dtype = torch.bfloat16,
     depths: Sequence[int] = (),
+    pairs: Mapping[str, tuple[Tensor, Tensor]] | None = None,
 ) -> tuple[Tensor, ...]:
     """Return what `LlamaModel` returns as `last_hidden_state`, differentiable in the fp32 `weights`.
 
@@ -40,6 +41,9 @@ def hidden_states(
         Activation type; bf16 for speed, fp32 for the equality test.
     depths : sequence of int
         Also return what would be the last state after so many layers.
+    pairs : mapping of str to (Tensor, Tensor), optional
+        `down` (rank, in) and `up` (out, rank) by the name of a matrix that their product was added to (LoRA,
+        2106.09685). They get gradients, and the matrix gets none, which saves a third of the arithmetic.
 
     Returns
     -------
@@ -52,10 +56,11 @@ def hidden_states(
     for layer in range(config.num_hidden_layers):
         if layer in depths:
             states.append(x)
-        w = _Layer(weights, f"model.layers.{layer}.", dtype)
+        w = _Layer(weights, f"model.layers.{layer}.", dtype, pairs or {})
         x = x + _attend(w, config, x, blocks, rope)
-        up = F.linear(_call(_Norm, x, config.rms_norm_eps), w.fused("mlp.", ("gate", "up"), "post_attention_layernorm"))
-        x = x + F.linear(_call(_SwiGLU, up), w.cast("mlp.down_proj.weight"))
+        normed = _call(_Norm, x, config.rms_norm_eps)
+        up = w.linear(normed, "mlp.", ("gate", "up"), "post_attention_layernorm")
+        x = x + w.linear(_call(_SwiGLU, up), "mlp.", ("down",))
     gain = weights["model.norm.weight"].to(dtype)
     return tuple(_call(_Norm, state, config.rms_norm_eps) * gain for state in (*states, x))
 
@@ -68,8 +73,14 @@ def _call(function: type[torch.autograd.Function], *inputs: Any) -> Tensor:
 class _Layer:
     """One layer's weights, fused and cast on use; the norms' gains are folded into the matrices after them."""
 
-    def __init__(self, weights: Mapping[str, Tensor], prefix: str, dtype: torch.dtype) -> None:
-        self._weights, self._prefix, self._dtype = weights, prefix, dtype
+    def __init__(
+        self,
+        weights: Mapping[str, Tensor],
+        prefix: str,
+        dtype: torch.dtype,
+        pairs: Mapping[str, tuple[Tensor, Tensor]],
+    ) -> None:
+        self._weights, self._prefix, self._dtype, self._pairs = weights, prefix, dtype, pairs
 
     def cast(self, name: str) -> Tensor:
         return self._weights[self._prefix + name].to(self._dtype)
@@ -77,13 +88,19 @@ class _Layer:
     def has(self, name: str) -> bool:
         return self._prefix + name in self._weights
 
-    def maybe(self, *names: str) -> Tensor | None:
-        found = [self._weights[self._prefix + n] for n in names if self._prefix + n in self._weights]
-        return torch.cat(found).to(self._dtype) if found else None
-
-    def fused(self, block: str, parts: tuple[str, ...], norm: str) -> Tensor:
-        matrices = torch.cat([self._weights[f"{self._prefix}{block}{p}_proj.weight"] for p in parts])
-        return (matrices * self._weights[f"{self._prefix}{norm}.weight"]).to(self._dtype)
+    def linear(self, x: Tensor, block: str, parts: tuple[str, ...], norm: str = "") -> Tensor:
+        """What several matrices make of `x`, one after the other in the last dimension; the gain of a norm before."""
+        names = [f"{self._prefix}{block}{part}_proj" for part in parts]
+        gain = self._weights[f"{self._prefix}{norm}.weight"] if norm else None
+        matrices = torch.cat([self._weights[f"{name}.weight"] for name in names])
+        matrix = (matrices if gain is None else matrices * gain).to(self._dtype)
+        biases = [self._weights[f"{name}.bias"] for name in names if f"{name}.bias" in self._weights]
+        bias = torch.cat(biases).to(self._dtype) if biases else None
+        if f"{names[0]}.weight" not in self._pairs:
+            return F.linear(x, matrix, bias)
+        pairs = [self._pairs[f"{name}.weight"] for name in names]
+        downs = [(down if gain is None else down * gain).to(self._dtype) for down, _ in pairs]
+        return _call(_LowRank, x, matrix, bias, *downs, *(up.to(self._dtype) for _, up in pairs))
 
 
 @dataclass(frozen=True)
@@ -118,10 +135,8 @@ def _visible_blocks(bias: Tensor) -> list[_Block]:
 def _attend(w: _Layer, config: LlamaConfig, x: Tensor, blocks: Sequence[_Block], rope: tuple[Tensor, Tensor]) -> Tensor:
     b, t, _ = x.shape
     heads, kv, dim = config.num_attention_heads, config.num_key_value_heads, config.head_dim
-    qkv_bias = w.maybe("self_attn.q_proj.bias", "self_attn.k_proj.bias", "self_attn.v_proj.bias")
-    y = F.linear(
-        _call(_Norm, x, config.rms_norm_eps), w.fused("self_attn.", ("q", "k", "v"), "input_layernorm"), qkv_bias
-    ).view(b, t, heads + 2 * kv, dim)
+    normed = _call(_Norm, x, config.rms_norm_eps)
+    y = w.linear(normed, "self_attn.", ("q", "k", "v"), "input_layernorm").view(b, t, heads + 2 * kv, dim)
     qk = _call(_Rope, _normed(w, config, y[:, :, : heads + kv]), *rope).transpose(1, 2)  # (B, H + KV, T, D)
     q = (qk[:, :heads] * dim**-0.5).reshape(b * kv, heads // kv, t, dim)
     k, v = qk[:, heads:].reshape(b * kv, t, dim), y[:, :, heads + kv :].transpose(1, 2).reshape(b * kv, t, dim)
@@ -131,7 +146,7 @@ def _attend(w: _Layer, config: LlamaConfig, x: Tensor, blocks: Sequence[_Block],
     ]
     out = torch.cat([part.view(b, heads, -1, dim) for part in parts], 2)
     out = out.transpose(1, 2).reshape(b, t, heads * dim)
-    return F.linear(out, w.cast("self_attn.o_proj.weight"), w.maybe("self_attn.o_proj.bias"))
+    return w.linear(out, "self_attn.", ("o",))
 
 
 def _normed(w: _Layer, config: LlamaConfig, qk: Tensor) -> Tensor:
@@ -168,6 +183,25 @@ class _Attention(torch.autograd.Function):
         q, k, v, p = ctx.saved_tensors
         dp = torch._softmax_backward_data(torch.bmm(grad, v.mT), p, -1, p.dtype)
         return torch.bmm(dp, k), torch.bmm(dp.mT, q), torch.bmm(p.mT, grad), None, None
+
+
+class _LowRank(torch.autograd.Function):
+    """x W' for stacked matrices that contain products up down; the gradients are those of `x` and of the factors."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, matrix: Tensor, bias: Tensor | None, *factors: Tensor) -> Tensor:
+        ctx.save_for_backward(x, matrix, *factors)
+        return F.linear(x, matrix, bias)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        x, matrix, *factors = ctx.saved_tensors
+        downs, ups = factors[: len(factors) // 2], factors[len(factors) // 2 :]
+        flat, rows = x.flatten(0, -2), grads[0].flatten(0, -2)  # (B T, in), (B T, out)
+        parts = rows.split([len(up) for up in ups], 1)
+        to_downs = [(part @ up).mT @ flat for part, up in zip(parts, ups, strict=True)]  # (rank, in)
+        to_ups = [part.mT @ (flat @ down.mT) for part, down in zip(parts, downs, strict=True)]  # (out, rank)
+        return (rows @ matrix).view_as(x), None, None, *to_downs, *to_ups
 
 
 class _Norm(torch.autograd.Function):

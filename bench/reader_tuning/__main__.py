@@ -2,7 +2,6 @@
 
 import argparse
 import random
-from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -18,13 +17,13 @@ from reader_tuning.row_files import write_rows
 from reader_tuning.rows import Layout
 from reader_tuning.shapes import SHAPES, reshape
 from reader_tuning.tuner import Settings, Tuner
-from reader_tuning.whole import Whole
 
 BASE = "HuggingFaceTB/SmolLM2-135M-Instruct"
-_RANK, _ALPHA = 12, 24.0
-"""Of the adapter, which takes 7.4 MB in bf16."""
-_WARM_UP, _EVERY = 10, 50
-"""Of readers of other shapes, where every step moves all weights."""
+_RANK, _SHAPE_RANK, _ALPHA = 12, 32, 24.0
+"""Of the adapter, which takes 7.4 MB in bf16; of what readers of other shapes are tuned by; of both: a rate that suits
+one rank suits another."""
+_EVERY = 50
+"""Steps between two checkpoints of a reader of another shape."""
 _SAMPLE = 4
 """Contexts by which the size of queries and keys is measured."""
 
@@ -41,14 +40,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=Settings.seed)
     parser.add_argument("--batch", type=int, default=Settings.contexts, help="contexts a step")
     parser.add_argument("--every", type=int, help="steps between two checkpoints")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=1, help="contexts read side by side, one on a core")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--only-write", action="store_true", help="write the questions kept apart, and tune nothing")
     parser.add_argument("--contexts", type=int, default=600, help="with --only-write: contexts to train on elsewhere")
     given = parser.parse_args()
     if given.start and not given.shape:
         parser.error("--start goes with --shape; name one")
-    torch.set_num_threads(given.threads)
+    torch.set_num_threads(1)  # of each worker
     material = load(given.data)
     every = given.every or (_EVERY if given.shape else Settings.every)
     settings = Settings(steps=given.steps, contexts=given.batch, rate=given.rate, seed=given.seed, every=every)
@@ -58,23 +57,24 @@ def main() -> None:
         write_rows(material, given.out, given.contexts, given.seed)
     elif given.shape:
         start = given.start or smollm2.prepare_checkpoint(bundled.adapter_path())
-        tune_shape(given.out, given.shape, start, material, settings, given.device)
+        tune_shape(given.out, given.shape, start, material, settings, given.device, given.threads)
     else:
         model, tokenizer = _checkpoint(smollm2.prepare_checkpoint())
         model.to(given.device)
         adapter = Adapter.new(dict(model.named_parameters()), _RANK, _ALPHA, settings.seed)
-        Tuner(given.out, model, tokenizer, Contexts(material), adapter, settings, BASE).run()
+        Tuner(given.out, model, tokenizer, Contexts(material), adapter, settings, BASE, given.threads).run()
 
 
-def tune_shape(out: Path, name: str, start: Path, material: Material, settings: Settings, device: str = "cpu") -> None:
+def tune_shape(
+    out: Path, name: str, start: Path, material: Material, settings: Settings, device: str = "cpu", workers: int = 1
+) -> None:
     """Tune a reader of another shape on invented notes, and write it to the folder's `reader/`."""
     model, tokenizer = _checkpoint(start)
     notes, layout, rng = Notes(Contexts(material, worlds=False)), Layout(tokenizer), random.Random(0)
     sample = [torch.tensor([layout.row(rng, notes.draw(rng)).ids]) for _ in range(_SAMPLE)]
     made = reshape(model, SHAPES[name], sample).to(device)
-    settings = replace(settings, warm_up=_WARM_UP)
-    whole = Whole.new(dict(made.named_parameters()))
-    tuner = Tuner(out, made, tokenizer, notes, whole, settings, f"{name} of {start}")
+    adapter = Adapter.new(dict(made.named_parameters()), _SHAPE_RANK, _ALPHA, settings.seed)
+    tuner = Tuner(out, made, tokenizer, notes, adapter, settings, f"{name} of {start}", workers)
     tuner.run()
     tuner.export(out / "reader")
 

@@ -13,6 +13,8 @@ from torch import Tensor
 from ragcache.model.adapter_config import CONFIG, PREFIX, WEIGHTS
 
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+Factors = tuple[Tensor, Tensor]
+"""`down` (rank, in) and `up` (out, rank)."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Adapter:
         Numerator of the scale, `alpha / rank`.
     """
 
-    pairs: dict[str, tuple[Tensor, Tensor]]
+    pairs: dict[str, Factors]
     rank: int
     alpha: float
 
@@ -37,7 +39,7 @@ class Adapter:
     def new(cls, weights: Mapping[str, Tensor], rank: int, alpha: float, seed: int = 0) -> "Adapter":
         """Pairs for every matrix of `TARGETS`; their products are 0 at first."""
         made = torch.Generator().manual_seed(seed)
-        pairs: dict[str, tuple[Tensor, Tensor]] = {}
+        pairs: dict[str, Factors] = {}
         for name, weight in weights.items():
             if name.endswith(tuple(f"{target}.weight" for target in TARGETS)):
                 down = torch.randn(rank, weight.shape[1], generator=made) / math.sqrt(weight.shape[1])
@@ -50,19 +52,26 @@ class Adapter:
         """Of the products."""
         return self.alpha / self.rank
 
-    @property
-    def names(self) -> Iterable[str]:
-        """Of the parameters that are added to."""
-        return self.pairs
-
     def parameters(self) -> Iterable[Tensor]:
         """All matrices."""
         return (matrix for pair in self.pairs.values() for matrix in pair)
 
     def added(self, name: str) -> Tensor:
-        """What is added to a parameter, (out, in); differentiable."""
+        """What is added to a parameter, (out, in)."""
         down, up = self.pairs[name]
         return (up * self.scale) @ down
+
+    def factors(self) -> dict[str, Factors]:
+        """Copies of the pairs to compute gradients for: their products are what is added, the scale included."""
+        return {
+            name: (down.detach().clone().requires_grad_(), (up.detach() * self.scale).requires_grad_())
+            for name, (down, up) in self.pairs.items()
+        }
+
+    def gradients(self, factors: Mapping[str, Factors]) -> list[Tensor]:
+        """The gradients of `parameters()`, in their order, from those that copies have."""
+        found = [(down.grad, up.grad) for down, up in factors.values()]
+        return [grad for down, up in found if down is not None and up is not None for grad in (down, up * self.scale)]
 
     def save(self, folder: Path, base: str) -> None:
         """Write the files that PEFT reads, in bf16.

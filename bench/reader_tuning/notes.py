@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from ragcache_bench.questions.level import Level
 from ragcache_bench.questions.worlds import Context as Drawn
@@ -20,6 +21,11 @@ _OF_ONE_KIND = 0.7
 """Share of the others that tell much of few subjects."""
 _SUBJECTS, _RELATIONS = (2, 4), (3, 6)
 """How many subjects these are about, and what is told of each: enough to mistake one for another."""
+_DENSE = 0.5
+"""Share of them that tell little else, of more subjects: most errors were another subject's value, and these tokens teach
+to tell subjects apart."""
+_DENSE_LEVEL = replace(LEVEL, filler=0.1, least=0)
+_DENSE_SUBJECTS, _DENSE_RELATIONS = (3, 6), (2, 4)
 _SECTIONS, _TWINS = 0.4, 0.2
 """Share of them in sections, and of those the share whose chunks all name their subject."""
 _MOST = 16
@@ -56,8 +62,10 @@ def _draw_notes(rng: random.Random, held: bool = False) -> Drawn:
     """Mixed families, or several facts about each of several subjects of one kind, in sections or plainly."""
     if rng.random() >= _OF_ONE_KIND:
         return draw_mixed(rng, LEVEL, held)
-    world = World(rng, LEVEL, held, LEXICON)
-    facts = world.table(rng.choice(LEXICON.kinds), rng.randint(*_SUBJECTS), rng.randint(*_RELATIONS), {})
+    dense = rng.random() < _DENSE
+    world = World(rng, _DENSE_LEVEL if dense else LEVEL, held, LEXICON)
+    subjects, relations = (_DENSE_SUBJECTS, _DENSE_RELATIONS) if dense else (_SUBJECTS, _RELATIONS)
+    facts = world.table(rng.choice(LEXICON.kinds), rng.randint(*subjects), rng.randint(*relations), {})
     if rng.random() < _SECTIONS:
         world.tell_in_sections(facts, twin=rng.random() < _TWINS)
     else:
