@@ -84,8 +84,7 @@ class Tuner:
     base : str
         What is tuned: a hub id, which PEFT is told, or a shape and what it was made of.
     workers : int
-        Threads that read rows side by side, each on one core: twice as fast with two, where two cores on one row are
-        half as fast again.
+        Threads that read a step's contexts side by side, each on one core.
 
     Raises
     ------

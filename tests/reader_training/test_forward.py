@@ -2,6 +2,7 @@ import pytest
 import torch
 from reader_training.forward import hidden_states
 from reader_training.model import new_reader
+from reader_tuning.adapter import Adapter
 from reader_tuning.shapes import Shape, reshape
 
 _SHAPES = {"grouped": Shape(), "multi-head": Shape(multi_head=True, theta=1e4), "normed": Shape(qk_norm=True)}
@@ -63,3 +64,21 @@ def test_a_state_of_an_earlier_layer_is_what_the_model_without_the_later_ones_re
         theirs = model.model(input_ids=ids, attention_mask=bias, position_ids=positions).last_hidden_state
         model.model.layers.append(last)
     assert (early - theirs).abs().max() < 1e-4
+
+
+def test_factors_get_the_gradients_that_their_products_give_them(model):
+    ids, bias, positions = _inputs()
+    frozen = {name: p.detach() for name, p in model.named_parameters()}
+    adapter = Adapter.new(frozen, rank=3, alpha=6.0)
+    with torch.no_grad():
+        for matrix in adapter.parameters():
+            matrix.normal_(0, 0.1, generator=torch.Generator().manual_seed(3))
+    merged = frozen | {name: frozen[name] + adapter.added(name) for name in adapter.pairs}
+    target = torch.randn(2, 40, 64, generator=torch.Generator().manual_seed(2))
+    (hidden_states(merged, model.config, ids, bias, positions, torch.float32)[0] * target).sum().backward()
+    through_products = [matrix.grad for matrix in adapter.parameters()]
+    merged, factors = {name: weight.detach() for name, weight in merged.items()}, adapter.factors()
+    (out,) = hidden_states(merged, model.config, ids, bias, positions, torch.float32, pairs=factors)
+    (out * target).sum().backward()
+    for ours, theirs in zip(adapter.gradients(factors), through_products, strict=True):
+        assert (ours - theirs).abs().max() < 1e-4 * theirs.abs().max()
