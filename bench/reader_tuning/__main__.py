@@ -50,7 +50,10 @@ def main() -> None:
     torch.set_num_threads(1)  # of each worker
     material = load(given.data)
     every = given.every or (_EVERY if given.shape else Settings.every)
-    settings = Settings(steps=given.steps, contexts=given.batch, rate=given.rate, seed=given.seed, every=every)
+    settings = Settings(
+        steps=given.steps, contexts=given.batch, rate=given.rate, seed=given.seed, every=every,
+        warm_up=min(Settings.warm_up, given.steps // 10),
+    )  # fmt: skip
     if given.only_write:
         write_part(material.examined, given.out / "examined")
         write_part(material.validation, given.out / "validation")
