@@ -8,8 +8,8 @@ from ragcache.bundled import corpus_path
 
 
 def main(index: str, documents: str, question: str) -> str:
-    """Answer a question from documents; the second time, nothing of them is computed again."""
-    with RagCache.open(index) as rag:  # model="Qwen/Qwen2.5-7B-Instruct" for real work
+    """Ingest the documents, then answer a question from their stored KV."""
+    with RagCache.open(index, model="bundled") as rag:  # "Qwen/Qwen2.5-7B-Instruct" for real work
         rag.ingest([documents])
         answer = rag.ask(question)
         print(answer.text)

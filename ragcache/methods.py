@@ -214,7 +214,7 @@ _ROWS = (
         _INFOFLOW,
         0.15,
         paper="2603.05353",
-        about="infoflow's choice alone: chunks stay in the order of retrieval",
+        about="infoflow's choice alone: chunks stay in the order given",
         when="to tell what infoflow's choice does from what its reordering does, or where order means something",
         when_not="the question's chunk is far from the question, and chunks may change places",
     ),

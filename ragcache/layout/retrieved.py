@@ -1,4 +1,4 @@
-"""Chunks in the order they were retrieved in, one after the other."""
+"""Chunks in the order they are given in, one after the other."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from ragcache.prompt import Frame, Prompt, Segment
 
 @dataclass(frozen=True)
 class Retrieved(Layout):
-    """Most similar chunk first, positions equal to slots."""
+    """Chunks as they are given, positions equal to slots; of a search, a document's together, in its own order."""
 
     def place(self, frame: Frame, prefix: Segment, chunks: Sequence[Segment], question: str, look: Look) -> Prompt:
         """Prefix, chunks as given, question."""

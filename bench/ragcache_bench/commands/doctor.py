@@ -23,7 +23,11 @@ SLOWER = 1.2  # times: what is worth a word
 def doctor(
     model: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Hub id, folder or GGUF file of a model, or smollm2; else the bundled one."),
+        typer.Option(
+            metavar="NAME",
+            help="Hub id, folder or GGUF file of a model, smollm2-tuned, smollm2 or bundled; else the model of "
+            "--index, or what RAGCACHE_MODEL names, or smollm2-tuned where it is installed.",
+        ),
     ] = None,
     adapter: Annotated[
         str | None,

@@ -34,7 +34,10 @@ Seed = Annotated[int, typer.Option(metavar="S", help="Of the questions.")]
 RandomSeeds = Annotated[int, typer.Option(min=1, metavar="N", help="Seeds of the random control, in turn.")]
 TopK = Annotated[int | None, typer.Option(min=1, metavar="N", help="Chunks to retrieve; else the index's own number.")]
 Reader = Annotated[
-    str | None, typer.Option("--model", metavar="NAME", help="Hub id or folder of the model; else the bundled reader.")
+    str | None,
+    typer.Option(
+        "--model", metavar="NAME", help="Hub id or folder; else the model of --index, or the built-in test model."
+    ),
 ]
 Adapter = Annotated[
     str | None,
