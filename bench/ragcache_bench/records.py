@@ -56,6 +56,7 @@ class Record:
 
 
 _FIELDS = {field.name for field in fields(Record)}
+_HEAD = b'{"key": "'  # of every line
 
 
 class Journal:
@@ -128,16 +129,32 @@ def digest(*parts: str) -> str:
 def _read(path: Path) -> Iterator[dict[str, Any]]:
     content = path.read_bytes() if path.exists() else b""
     whole = content.rfind(b"\n") + 1
-    for number, line in enumerate(content[:whole].splitlines(), 1):
-        try:
-            entry = json.loads(line)
-            if not isinstance(entry["key"], str):
-                raise TypeError
-        except (ValueError, KeyError, TypeError) as error:
-            raise InvalidArgument(
-                f"line {number} of {path} is no answer of a benchmark; move the file away, or name another --out"
-            ) from error
-        yield entry
-    if whole < len(content):
+    lines, rest = content[:whole].splitlines(), content[whole:]
+    for number, line in enumerate(lines, 1):
+        yield _entry(path, number, line)
+    if rest and not lines and not _begun(rest):
+        raise _foreign(path, 1)
+    if rest:
         with path.open("r+b") as file:
             file.truncate(whole)
+
+
+def _entry(path: Path, number: int, line: bytes) -> dict[str, Any]:
+    try:
+        entry: dict[str, Any] = json.loads(line)
+        if not isinstance(entry["key"], str):
+            raise TypeError
+    except (ValueError, KeyError, TypeError) as error:
+        raise _foreign(path, number) from error
+    return entry
+
+
+def _begun(rest: bytes) -> bool:
+    """Whether half a line can be one of a journal's."""
+    return rest.startswith(_HEAD) or _HEAD.startswith(rest)
+
+
+def _foreign(path: Path, number: int) -> InvalidArgument:
+    return InvalidArgument(
+        f"line {number} of {path} is no answer of a benchmark; move the file away, or name another --out"
+    )

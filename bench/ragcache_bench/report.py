@@ -6,7 +6,7 @@ import platform
 import shlex
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -20,6 +20,9 @@ from ragcache.retrieve.needs import needs
 from ragcache_bench.pages.columns import markdown
 from ragcache_bench.pages.picture import draw
 from ragcache_bench.table import Result, Row, withhold_times
+
+BESIDE = (".json", ".jsonl", ".md", ".png")
+"""What the files of a run end in: result, answers, tables, picture."""
 
 
 def meta(*, device: torch.device, **given: Any) -> dict[str, Any]:
@@ -65,6 +68,33 @@ def check_plotting() -> None:
     """
     with needs("bench"):
         import matplotlib  # noqa: F401
+
+
+def check_out(out: Path, taken: Iterable[Path] = ()) -> None:
+    """Fail now rather than after the run, and before a file is written that was not meant.
+
+    Parameters
+    ----------
+    out : Path
+        JSON to write.
+    taken : iterable of Path
+        Files that the run reads, none of which may be written.
+
+    Raises
+    ------
+    InvalidArgument
+        If `out` is a folder or does not end in .json, or if one of the files beside it is among `taken`.
+    """
+    if out.is_dir():
+        raise InvalidArgument(f"--out {out} is a folder; name a file in it, for example --out {out / 'quality.json'}")
+    if out.suffix != ".json":
+        stem = out.with_suffix("") if out.suffix in BESIDE else out
+        raise InvalidArgument(f"--out {out} does not end in .json; write --out {stem}.json")
+    inputs = {path.resolve() for path in taken}
+    for file in map(out.with_suffix, BESIDE):
+        if file.resolve() in inputs:
+            other = out.with_name(f"{out.stem}-quality.json")
+            raise InvalidArgument(f"--out {out} would write over {file}, which the run reads; write --out {other}")
 
 
 def write(out: Path, found: Result, *, picture: Sequence[Row] | None = None) -> list[Path]:

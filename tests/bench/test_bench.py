@@ -169,6 +169,23 @@ def test_bad_options_are_one_sentence_and_exit_code_2(options: list[str], reason
     assert len(result.stderr.strip().splitlines()) == 1
 
 
+@pytest.mark.parametrize("out", ["x.jsonl", "q.md", "Qwen3-0.6B", "", "lb.json"])
+def test_an_out_that_would_write_over_something_is_refused_before_the_model_loads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str
+) -> None:
+    monkeypatch.setattr(bench_quality, "bench", None)
+    monkeypatch.setattr(RagCache, "open", None)
+    data, line = tmp_path / "lb.jsonl", '{"question": "Who?"}'  # no line's end
+    data.write_text(line)
+    for given in (["--data", f"longbench:{data}"], ["--questions", str(data), "--index", str(tmp_path)]):
+        result = CliRunner().invoke(app, ["bench", "quality", *given, "--out", str(tmp_path / out)])
+        assert result.exit_code == 2
+        assert result.stderr.count("--out ") == 2, "what was given, and what to give"
+        assert len(result.stderr.strip().splitlines()) == 1
+    assert {file.name for file in tmp_path.iterdir()} == {"lb.jsonl"}
+    assert data.read_text() == line
+
+
 DWARF = ("qwen2", {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2,
                    "num_key_value_heads": 1, "vocab_size": 1000})  # fmt: skip
 

@@ -37,3 +37,26 @@ def test_answers_of_another_version_are_made_again(tmp_path: Path) -> None:
     path = tmp_path / "n.jsonl"
     path.write_text(json.dumps(vars(record("k")) | {"from_the_future": 1}) + "\n")
     assert Journal(path).known == {}
+
+
+@pytest.mark.parametrize("content", ["dear diary", '{"question": "Who?"}', '{"id": "a"}\n{"id": "b"}', "[1, 2"])
+def test_a_file_without_a_line_s_end_is_left_alone_unless_it_is_a_journal(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "lb.jsonl"
+    path.write_text(content)
+    with pytest.raises(InvalidArgument, match=r"line 1 of .*lb\.jsonl"):
+        Journal(path)
+    assert path.read_text() == content
+
+
+@pytest.mark.parametrize("rest", ["{", '{"key": "0f', '{"key": "k", "task": "fac', "\0\0"])
+def test_half_a_record_at_the_end_is_cut_off(tmp_path: Path, rest: str) -> None:
+    path = tmp_path / "n.jsonl"
+    Journal(path).add([record("k")])
+    before = path.read_text()
+    path.write_text(before + rest)
+    assert set(Journal(path).known) == {"k"}
+    assert path.read_text() == before
+    if rest.startswith("{"):
+        path.write_text(rest)
+        assert Journal(path).known == {}
+        assert path.read_text() == ""

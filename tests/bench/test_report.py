@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 from ragcache_bench.pages.columns import COLUMNS, by_distance, cell, markdown
-from ragcache_bench.report import read, write
+from ragcache_bench.report import check_out, read, write
 from ragcache_bench.table import Result, Row
 
 from ragcache.errors import InvalidArgument
@@ -67,3 +67,32 @@ def test_distances_stand_side_by_side() -> None:
     text = markdown(rows[:1], ABOUT, rows)
     assert "| epic 0.15 | 0.800 | 0.400 | 0.200 |" in text
     assert "| full 0.15 | 1.000 | - | - |" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("q.jsonl", "q.json"), ("q.md", "q.json"), ("q.png", "q.json"), ("q", "q.json"),
+        ("Qwen3-0.6B", "Qwen3-0.6B.json"), (".json", ".json.json"),
+    ],
+)  # fmt: skip
+def test_a_result_ends_in_json(tmp_path: Path, name: str, other: str) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        check_out(tmp_path / name)
+    assert str(refused.value) == f"--out {tmp_path / name} does not end in .json; write --out {tmp_path / other}"
+    check_out(tmp_path / other)
+
+
+def test_a_result_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "q.json").mkdir()
+    with pytest.raises(InvalidArgument, match=r"q\.json is a folder; .*q\.json/quality\.json"):
+        check_out(tmp_path / "q.json")
+
+
+@pytest.mark.parametrize("name", ["lb.jsonl", "lb.json", "lb.md"])
+def test_nothing_is_written_over_what_the_run_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    (tmp_path / name).write_text("data")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidArgument, match=rf"--out lb\.json would write over {name}.*--out lb-quality\.json"):
+        check_out(Path("lb.json"), [tmp_path / "other.jsonl", tmp_path / name])
+    check_out(Path("lb-quality.json"), [tmp_path / name])

@@ -167,12 +167,14 @@ def on_tasks(
     """Run the tasks, and write what comes out; into the folder `kvpress` too, as kvpress keeps its results."""
     from ragcache_bench import report
     from ragcache_bench.contenders import UNASKED, contenders, left_out, untuned, with_defaults
+    from ragcache_bench.datasets import Public
     from ragcache_bench.kvpress import Asked, write_results
     from ragcache_bench.pareto import pooled, pools
     from ragcache_bench.table import Result, by_gap, tabulate
     from ragcache_bench.tasks import KNOWN
 
     report.check_plotting()
+    report.check_out(setup.out, [task.path for task in chosen.values() if isinstance(task, Public)])
     unasked = UNASKED if setup.controls is None else setup.controls
     field = with_defaults(contenders(setup.names, setup.budgets, setup.seeds, unasked))
     how = (setup.model, setup.dtype, setup.max_new_tokens, setup.threads, workers)
@@ -215,6 +217,7 @@ def on_own(settings: QualitySettings, questions: Path) -> list[str]:
     if index is None:
         raise InvalidArgument("--questions are asked of an index; name it with --index DIR")
     report.check_plotting()
+    report.check_out(setup.out, [questions])
     asked = own.read(questions)
     use_threads(setup.threads)
     dtype = None if setup.dtype == "auto" else setup.dtype
