@@ -1,14 +1,17 @@
 """One answer of a benchmark, and the file that keeps answers and measurements, so that a killed run goes on."""
 
+import errno
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
 import xxhash
 
-from ragcache.errors import InvalidArgument
+from ragcache.errors import InvalidArgument, StorageFull, remedy
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,8 @@ class Journal:
     Parameters
     ----------
     path : Path
-        Created, with its folder, when there is something to keep; half a line at its end, left by a kill, is cut off.
+        Created, with its folder, when there is something to keep; half a line at its end, left by a kill or a full
+        disk, is cut off.
 
     Attributes
     ----------
@@ -93,7 +97,13 @@ class Journal:
         return [entry for entry in self.known.values() if isinstance(entry, Record)]
 
     def add(self, records: Sequence[Record]) -> None:
-        """Keep answers."""
+        """Keep answers.
+
+        Raises
+        ------
+        StorageFull
+            If the disk refuses them; none of them is kept then.
+        """
         self._write([asdict(record) for record in records])
         self.known |= {record.key: record for record in records}
 
@@ -106,6 +116,11 @@ class Journal:
             Everything that decides the outcome.
         measure : callable
             Gives something that JSON can hold.
+
+        Raises
+        ------
+        StorageFull
+            If the disk refuses it.
         """
         key = digest(*parts)
         if key not in self.known:
@@ -116,14 +131,29 @@ class Journal:
 
     def _write(self, entries: Sequence[Mapping[str, Any]]) -> None:
         lines = "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("ab", buffering=0) as file:  # in one write, so that two runs may share the file
-            file.write(lines.encode())
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("ab", buffering=0) as file:
+                _append(file, lines.encode())
+        except OSError as error:
+            reason = f"the disk refused a write to {self.path} ({error.strerror})"
+            raise StorageFull(f"{reason}; {remedy(error)}.") from error
 
 
 def digest(*parts: str) -> str:
     """Digest of some texts, for a key."""
     return xxhash.xxh3_128_hexdigest("\0".join(parts).encode("utf-8", "surrogatepass"))
+
+
+def _append(file: FileIO, lines: bytes) -> None:
+    """Write all or nothing, in one write, so that two runs may share the file."""
+    begin = file.tell()
+    try:
+        if file.write(lines) < len(lines):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    except OSError:
+        file.truncate(begin)
+        raise
 
 
 def _read(path: Path) -> Iterator[dict[str, Any]]:

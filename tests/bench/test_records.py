@@ -1,10 +1,13 @@
 import json
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ragcache_bench.records import Journal, Record
 
-from ragcache.errors import InvalidArgument
+from ragcache.errors import InvalidArgument, StorageFull
 
 
 def record(key: str) -> Record:
@@ -60,3 +63,70 @@ def test_half_a_record_at_the_end_is_cut_off(tmp_path: Path, rest: str) -> None:
         path.write_text(rest)
         assert Journal(path).known == {}
         assert path.read_text() == ""
+
+
+FULL = """
+import resource, sys
+from pathlib import Path
+from ragcache.errors import StorageFull
+from ragcache_bench.records import Journal, Record
+
+def record(key):
+    return Record(key, "facts", "facts-0", "naive", None, 0, "Oslo", 1.0, 1.0, 0.0, 0.1, 5.0)
+
+path = Path(sys.argv[1])
+journal = Journal(path)
+journal.add([record("k")])
+size = path.stat().st_size
+resource.setrlimit(resource.RLIMIT_FSIZE, (size + 40, resource.RLIM_INFINITY))
+for write in (lambda: journal.add([record("l")]), lambda: journal.recall(["m"], lambda: "x" * 99)):
+    try:
+        write()
+    except StorageFull as error:
+        assert isinstance(error, OSError) and "n.jsonl" in str(error)
+    else:
+        raise AssertionError("the disk took it")
+    assert path.stat().st_size == size and list(journal.known) == ["k"]
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+journal.add([record("o")])
+"""
+
+
+def test_what_a_full_disk_takes_half_of_is_taken_back_and_not_known(tmp_path: Path) -> None:
+    path = tmp_path / "n.jsonl"
+    ended = subprocess.run([sys.executable, "-c", FULL, str(path)], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert list(Journal(path).known) == ["k", "o"]
+
+
+def test_a_write_that_fails_half_way_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "n.jsonl"
+    journal = Journal(path)
+    journal.add([record("k")])
+    before, plain = path.read_bytes(), Path.open
+
+    class Failing:
+        """A file on a disk that gives up in the middle of a line."""
+
+        def __init__(self, file: Any) -> None:
+            self.file = file
+
+        def __enter__(self) -> "Failing":
+            return self
+
+        def __exit__(self, *error: object) -> None:
+            self.file.close()
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.file, name)
+
+        def write(self, lines: bytes) -> int:
+            self.file.write(lines[:20])
+            raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", lambda *given, **named: Failing(plain(*given, **named)))
+        with pytest.raises(StorageFull, match=r"n\.jsonl \(Input/output error\)"):
+            journal.add([record("l")])
+    assert path.read_bytes() == before
+    assert list(journal.known) == ["k"]
