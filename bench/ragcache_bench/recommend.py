@@ -58,7 +58,8 @@ def recommend(rows: Sequence[Row], safe: float = SAFE) -> Recommendation:
     """Of what surely agrees with full prefill often enough, the row with the least time to first token.
 
     Agreement is paired, question by question; its 95 % interval decides. A method is recommended if all of the interval
-    is at `safe` or above, and passed over if all of it is below. Of rows that are equally soon it is the first.
+    is at `safe` or above, and passed over if all of it is below. Of rows that are equally soon it is the first. One
+    that has no time is not recommended, nor is full prefill in its place.
 
     Parameters
     ----------
@@ -80,6 +81,9 @@ def recommend(rows: Sequence[Row], safe: float = SAFE) -> Recommendation:
         return Recommendation("use", best, f"Use {_praise(best, full)}")
     if perhaps or full.n < LEAST:
         return Recommendation("undecided", None, _too_few(perhaps or offered, full, safe))
+    if untimed := [_name(row) for row in offered if row.ttft_ms is None and (row.agreement_high or 0) >= safe]:
+        words = f"There is no time beside full prefill's, in one run, of {', '.join(untimed)}"
+        return Recommendation("undecided", None, f"{words}; name another --out, and all are timed together")
     return Recommendation("full prefill", None, f"Use full prefill: {_why(sooner, safe)}")
 
 
@@ -127,7 +131,7 @@ def _interval(row: Row) -> str:
 
 
 def _after(row: Row) -> str:
-    return f"after {_ttft(row):,.0f} ms"
+    return "not timed" if row.ttft_ms is None else f"after {row.ttft_ms:,.0f} ms"
 
 
 def _ttft(row: Row) -> float:

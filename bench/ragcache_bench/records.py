@@ -3,8 +3,9 @@
 import errno
 import json
 import os
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,9 @@ class Record:
         KL(full || this) of the first token's distribution, nats.
     gap : int or None
         Chunks between header and fact, where the question has such a pair.
+    session : str
+        The run that the time was taken in: times of different ones, or of different machines, do not compare. "" in
+        journals of older versions.
     """
 
     key: str
@@ -56,6 +60,7 @@ class Record:
     kl: float | None = None
     gap: int | None = None
     sub_em: float = 0.0
+    session: str = ""
 
 
 _FIELDS = {field.name for field in fields(Record)}
@@ -75,6 +80,8 @@ class Journal:
     ----------
     known : dict of str to object
         By key: an answer's `Record`, or a measurement as JSON holds it.
+    session : str
+        Of the answers that are added; drawn when the journal is opened.
 
     Raises
     ------
@@ -83,10 +90,10 @@ class Journal:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path, self.session = path, secrets.token_hex(8)
         self.known: dict[str, Any] = {}
         for entry in _read(path):
-            if set(entry) == _FIELDS:
+            if {*entry, "session"} == _FIELDS:
                 self.known[entry["key"]] = Record(**entry)
             elif "value" in entry:  # else an answer made by another version
                 self.known[entry["key"]] = entry["value"]
@@ -97,15 +104,16 @@ class Journal:
         return [entry for entry in self.known.values() if isinstance(entry, Record)]
 
     def add(self, records: Sequence[Record]) -> None:
-        """Keep answers.
+        """Keep answers that were given in this session.
 
         Raises
         ------
         StorageFull
             If the disk refuses them; none of them is kept then.
         """
-        self._write([asdict(record) for record in records])
-        self.known |= {record.key: record for record in records}
+        made = [replace(record, session=self.session) for record in records]
+        self._write([asdict(record) for record in made])
+        self.known |= {record.key: record for record in made}
 
     def recall(self, parts: Sequence[str], measure: Callable[[], Any]) -> Any:
         """What was measured under these parts, measured now if it never was.

@@ -52,12 +52,13 @@ class Row:
         Share of questions with full prefill's own answer, right or wrong, with Wilson's 95 % interval; of the same
         chunks, which for a row with a title line is full prefill with titles. So are FLOPs, times and KL.
     ttft_ratio : float or None
-        Full prefill's median time to first token over this one's, in the same run; above 1 is faster. None for
-        `true-deviation`, which runs a full prefill of its own.
+        Full prefill's median time to first token over this one's; above 1 is faster. Of the questions that both
+        answered in the same run: None where there are none, as in a row that joined later, and for `true-deviation`,
+        which runs a full prefill of its own.
     kl : float or None
         Mean KL(full || this) of the first token's distribution, nats.
     ttft_ms : float or None
-        Median time to the first token.
+        Median time to the first token, of the same questions.
     gap : int or None
         In rows by gap, the chunks between header and fact; None in all others.
     sub_em, sub_em_delta, sub_em_low, sub_em_high : float or None
@@ -212,8 +213,8 @@ def _summary(group: Sequence[Record], peers: _Peers) -> Row:
     agreement = wilson(fmean(agrees(record.answer, by_id[record.id].answer) for record in group), len(ours))
     charged = [record.charged for record in group if record.charged is not None]
     kl = [record.kl for record in group if record.kl is not None]
-    # The time of an oracle is nobody's.
-    ttft, whole = None if group[0].method == TRUE_DEVIATION.name else _ttft(group), _ttft(peers.full_alike)
+    timed = [] if group[0].method == TRUE_DEVIATION.name else group  # the time of an oracle is nobody's
+    ttft, whole = _ttft(_beside(timed, peers.full_alike)), _ttft(_beside(peers.full_alike, timed))
     return Row(
         task=group[0].task,
         method=group[0].method,
@@ -265,6 +266,12 @@ def _scores(group: Sequence[Record], field: str = "em") -> dict[str, float]:
     """Exact match, or another score, by question, averaged over seeds."""
     by_id = _grouped(group, lambda record: record.id)
     return {name: fmean(getattr(record, field) for record in same) for name, same in by_id}
+
+
+def _beside(group: Sequence[Record], others: Sequence[Record]) -> list[Record]:
+    """Those of a group whose question the others answered in the same session, so that times compare."""
+    there = {(record.id, record.session) for record in others}
+    return [record for record in group if (record.id, record.session) in there]
 
 
 def _ttft(group: Sequence[Record]) -> float | None:

@@ -6,7 +6,7 @@ from ragcache_bench.recommend import SAFE, enough, recommend
 from ragcache_bench.table import Row
 
 
-def row(method: str, recompute: float | None, agreement: float, ttft_ms: float, n: int = 50) -> Row:
+def row(method: str, recompute: float | None, agreement: float, ttft_ms: float | None, n: int = 50) -> Row:
     found = wilson(agreement, n)
     return Row("questions", method, recompute, 0.1, 0.2, n, 0.5, agreement=agreement, agreement_low=found.low,
                agreement_high=found.high, ttft_ms=ttft_ms)  # fmt: skip
@@ -75,6 +75,16 @@ def test_full_prefill_alone_is_no_ground_for_a_verdict() -> None:
     found = recommend([FULL])
     assert found.verdict == "undecided"
     assert found.words.startswith("Nothing but full prefill was tested")
+
+
+@pytest.mark.parametrize(("times", "verdict"), [((None, 120.0), "undecided"), ((None, 10.0), "use")])
+def test_a_row_without_a_time_is_not_passed_over_as_too_slow(times: tuple[float | None, float], verdict: str) -> None:
+    found = recommend([FULL, row("cacheblend", 0.15, 1.0, times[0], 400), row("naive", None, 1.0, times[1], 400)])
+    assert found.verdict == verdict
+    if verdict == "undecided":
+        assert "of --method cacheblend --recompute 0.15; name another --out" in found.words
+    few = recommend([row("full", None, 1.0, 100.0, 5), row("epic", 0.15, 1.0, None, 5)])
+    assert "first token not timed" in few.words
 
 
 rows = st.builds(

@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ def test_answers_and_measurements_outlive_a_kill(tmp_path: Path) -> None:
     path.write_text(path.read_text() + '{"key": "ha')
     again = Journal(path)
     assert again.recall(("a", "b"), lambda: pytest.fail("measured again")) == [1, None]
-    assert (again.records, again.known) == ([record("k"), record("l")], journal.known)
+    assert again.known == journal.known
+    assert [replace(one, session="") for one in again.records] == [record("k"), record("l")]
     assert path.read_text().count("\n") == 4
 
 
@@ -63,6 +65,20 @@ def test_half_a_record_at_the_end_is_cut_off(tmp_path: Path, rest: str) -> None:
         path.write_text(rest)
         assert Journal(path).known == {}
         assert path.read_text() == ""
+
+
+def test_each_record_says_in_which_run_it_was_timed(tmp_path: Path) -> None:
+    path = tmp_path / "n.jsonl"
+    for key in ("k", "l"):
+        Journal(path).add([record(key), record(f"{key} too")])
+    first, alike, second, _ = Journal(path).records
+    assert first.session == alike.session != second.session
+
+
+def test_journals_of_versions_that_knew_no_runs_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "n.jsonl"
+    path.write_text(json.dumps({name: value for name, value in vars(record("k")).items() if name != "session"}) + "\n")
+    assert Journal(path).records == [record("k")]
 
 
 FULL = """

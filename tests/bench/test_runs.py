@@ -352,6 +352,25 @@ def test_an_oracle_s_time_is_nobody_s() -> None:
     assert [(row.ttft_ms, row.ttft_ratio) for row in tabulate(both)] == [(10.0, 1.0), (None, None)]
 
 
+def test_times_are_compared_within_one_run_only() -> None:
+    full = [record("full", i, "x", 1.0, ttft_ms=30.0 + 70 * (i == 2), session="ab"[i == 2]) for i in range(3)]
+    naive = [record("naive", i, "x", 1.0, ttft_ms=10.0, session="ab"[i == 1]) for i in range(3)]
+    late = [record("epic", i, "x", 1.0, ttft_ms=1.0, session="c") for i in range(3)]
+    rows = {row.method: row for row in tabulate([*full, *naive, *late])}
+    assert (rows["full"].ttft_ms, rows["full"].ttft_ratio) == (30.0, 1.0)
+    assert (rows["naive"].ttft_ms, rows["naive"].ttft_ratio) == (10.0, 3.0), "of the first question only"
+    assert (rows["epic"].ttft_ms, rows["epic"].ttft_ratio, rows["epic"].score) == (None, None, 1.0)
+    old = tabulate([replace(one, session="") for one in (*full, *naive)])
+    assert [row.ttft_ratio for row in old] == [1.0, 3.0]
+
+
+def test_a_method_that_joins_later_has_no_time_beside_the_first_run_s(reader: Reader, raw: Path) -> None:
+    go(reader, raw)
+    rows = {row.method: row for row in tabulate(go(reader, raw, names=["cacheblend"]))}
+    assert rows["cacheblend"].ttft_ms is rows["cacheblend"].ttft_ratio is None
+    assert rows["naive"].ttft_ratio is not None
+
+
 def test_divergence_is_averaged() -> None:
     both = [record("full", i, "x", 1.0, kl=0.0) for i in range(2)]
     both += [record("naive", i, "x", 1.0, kl=float(i)) for i in range(2)]

@@ -45,7 +45,7 @@ def asked(task: str, count: int, words: int = 3) -> list[Example]:
 
 
 def untimed(records: Sequence[Record]) -> list[dict[str, object]]:
-    return [{**vars(record), "ttft_ms": None, "kl": round(record.kl or 0, 4)} for record in records]
+    return [{**vars(record), "ttft_ms": None, "session": "", "kl": round(record.kl or 0, 4)} for record in records]
 
 
 @pytest.mark.slow
