@@ -97,7 +97,7 @@ def put_pages(job: Job, index: Index, progress: Progress) -> dict[str, str]:
 
     A text that stands on several pages belongs to the first.
     """
-    pages = list(dict.fromkeys(page for example in job.pool for page in example.pages))
+    pages = pages_of(job.pool)
     paged = {text for page in pages for text in page}
     shown = dict.fromkeys(text for example in job.pool for text in example.chunks)
     pages += [(text,) for text in shown if text not in paged]
@@ -109,6 +109,11 @@ def put_pages(job: Job, index: Index, progress: Progress) -> dict[str, str]:
             ids.setdefault(chunk.text, chunk.id)
         progress(f"{job.task}: index", number, len(pages))
     return {text: ids[text] for text in shown}
+
+
+def pages_of(examples: Iterable[Example]) -> list[tuple[str, ...]]:
+    """The documents that some questions come from, each once, in the order in which they are indexed."""
+    return list(dict.fromkeys(page for example in examples for page in example.pages))
 
 
 def work(job: Job, reader: Reader, embedder: Embedder, progress: Progress) -> Iterator[list[Record]]:

@@ -4,11 +4,12 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
+from ragcache.encode import Activations, Alone, Encoder, Fused, Prefixed, PromptEncoder, Sink
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 from ragcache.report import Progress, ignore_progress
 from ragcache.retrieve import Embedder
-from ragcache_bench.asking import Asked, Job, work
+from ragcache_bench.asking import Asked, Job, pages_of, work
 from ragcache_bench.contenders import Contender, in_turn
 from ragcache_bench.fused_neighbours import Kind
 from ragcache_bench.records import Journal, Record, digest
@@ -95,10 +96,11 @@ class Bench:
         """Who answers which question under which key."""
         pool = digest(*(text for example in examples for text in example.chunks))
         about = (self.reader.identity, self.embedder.name, company, pool, repr(self.sampling))
+        pages = [digest(repr(found))] if (found := pages_of(examples)) else []
         plan = []
         for number, example in enumerate(examples):
             asked = digest(*about, repr(example))
-            plan.append(Asked(example, tuple((digest(asked, repr(who)), who) for who in in_turn(field, number))))
+            plan.append(Asked(example, tuple((_key(asked, who, pages), who) for who in in_turn(field, number))))
         return plan
 
     def _job(self, task: str, examples: Sequence[Example], plan: Sequence[Asked], company: Kind) -> Job:
@@ -114,6 +116,23 @@ class Bench:
             return
         for job in jobs:
             yield from work(job, self.reader, self.embedder, self.progress)
+
+
+def _key(asked: str, who: Contender, pages: Sequence[str]) -> str:
+    """Of an answer; where an encoder looks at whole documents they decide it too, the pages in no prompt included."""
+    return digest(asked, *(pages if looks_at_documents(who.method.encode) else ()), repr(who))
+
+
+def looks_at_documents(encoder: Encoder | None) -> bool:
+    """Whether an encoder may ask what stands before a chunk in its document: of one that is not ours nobody knows."""
+    match encoder:
+        case None | Alone() | Prefixed() | PromptEncoder() | Sink():
+            return False
+        case Activations(of=of):
+            return looks_at_documents(of)
+        case Fused(by=by):
+            return by != "similarity"
+    return True
 
 
 def _parts(

@@ -9,13 +9,17 @@ import torch
 from numpy.typing import NDArray
 from ragcache_bench.asking import Asked, Job, filled
 from ragcache_bench.contenders import Contender
+from ragcache_bench.runs import looks_at_documents
 from ragcache_bench.tasks import DOCUMENT_TASKS, TASKS, Binding, Corpus, Example, Sections
 from ragcache_bench.tasks.example import paged
 
 from ragcache.bundled import corpus_path
-from ragcache.encode import Alone, Encoder, Fused, InDocument
+from ragcache.encode import Activations, Alone, Encoder, EncodingContext, Fused, InDocument, LeftContext
+from ragcache.encode.protocol import BaseEncoder
 from ragcache.errors import InvalidArgument
+from ragcache.index.encoding_context import STRUCTURAL
 from ragcache.method import Method
+from ragcache.methods import METHODS
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 from ragcache.report import ignore_progress
@@ -140,9 +144,31 @@ def test_bare_sections_show_no_header_and_a_bare_corpus_page_shows_a_distractor(
         Corpus("one-hop", header=False)
 
 
-def test_pages_change_no_key() -> None:
+def test_an_example_is_written_without_its_pages() -> None:
     """Answers are kept under a digest of this; encoders that don't look at documents answer as before."""
     assert "pages" not in repr(ASKED)
+
+
+def test_it_is_known_which_encoders_look_at_documents(reader: Reader) -> None:
+    of_rows = [row.encode for row in METHODS.values() if row.encode]
+    fused, deep = [Fused(2, by=by) for by in ("similarity", "structure", "both")], Activations(of=InDocument(512))
+    encoders = {encoder.recipe: encoder for encoder in (*of_rows, *fused, InDocument(512), deep)}
+    with filled(job(*encoders.values()), reader, LETTERS, ignore_progress) as (index, _):
+        asked = set(index.catalog.setting(STRUCTURAL, []))
+    assert {recipe for recipe, encoder in encoders.items() if looks_at_documents(encoder)} == asked
+
+
+def test_of_an_encoder_that_is_not_ours_nobody_knows() -> None:
+    class Another(BaseEncoder):
+        """Somebody's own."""
+
+        recipe = "another"
+
+        def left(self, chunk: str, context: EncodingContext) -> LeftContext:
+            return LeftContext()
+
+    assert looks_at_documents(Another())
+    assert not looks_at_documents(None)
 
 
 def job(*encoders: Encoder) -> Job:

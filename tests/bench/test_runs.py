@@ -274,6 +274,27 @@ def test_answers_of_another_reader_pool_or_budget_are_not_taken(
     assert set(asked) == {"random", "epic"}
 
 
+def test_a_corrected_document_is_asked_of_again_by_whoever_looks_at_it(
+    reader: Reader, raw: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In front of a chunk stands one that is in no prompt."""
+    field = contenders(["auto", "fusionrag", "cacheblend"], (0.3,))
+
+    def about(unseen: str) -> dict[str, list[Example]]:
+        pages = [((unseen, one.chunks[0]), (one.chunks[1], "More.")) for one in examples(2)]
+        return {"facts": [replace(one, pages=of) for one, of in zip(examples(2), pages, strict=True)]}
+
+    first = bench(reader, raw).answers(about("The Tide project."), field)
+    asked = count_answers(monkeypatch)
+    assert bench(reader, raw).answers(about("The Tide project."), field) == first
+    assert not asked
+    again = bench(reader, raw).answers(about("The Mill project."), field)
+    assert asked == ["auto"] * 2
+    assert [one for one in again if one.method != "auto"] == [one for one in first if one.method != "auto"]
+    kl = [[one.kl for one in of if one.method == "auto"] for of in (first, again)]
+    assert kl[0] != kl[1], "what stands on the page is seen"
+
+
 def test_a_file_that_holds_something_else_is_refused_and_left_alone(reader: Reader, raw: Path) -> None:
     raw.parent.mkdir()
     raw.write_text("dear diary\n")
