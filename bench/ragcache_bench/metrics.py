@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from unicodedata import category
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,13 +15,23 @@ from ragcache.engine.verify import divergence as divergence  # what the server c
 from ragcache.engine.verify import wilson_interval
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
+#: ASCII's, and what Chinese and Japanese write: their own, and full-width forms.
+_PUNCTUATION = dict.fromkeys(
+    [
+        *map(ord, string.punctuation),
+        *(code for code in (*range(0x3000, 0x3040), *range(0xFF00, 0xFFF0)) if category(chr(code)).startswith("P")),
+    ]
+)
 RESAMPLES = 2000
 
 
 def normalise(text: str) -> str:
-    """Lower case without punctuation, articles and surplus white space, as SQuAD's scorer has it (1606.05250)."""
-    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+    """Lower case without punctuation, articles and surplus white space, as SQuAD's scorer has it (1606.05250).
+
+    A text of articles alone keeps them, for "A" may be a choice: it is neither "The" nor an empty answer.
+    """
+    plain = text.lower().translate(_PUNCTUATION)
+    return " ".join((_ARTICLES.sub(" ", plain).strip() or plain).split())
 
 
 def agrees(answer: str, other: str) -> bool:

@@ -13,6 +13,9 @@ from ragcache_bench.metrics import agrees, bootstrap, bootstrap_ratio, exact_mat
         ("4,200 euros.", "4200 euros"),
         ("Theatre", "theatre"),
         ("  ", ""),
+        ("(A)", "a"),
+        ("北京。", "北京"),
+        ("「北京」，中国！", "北京中国"),
     ],
 )
 def test_normalises_as_squad_does(text: str, wanted: str) -> None:
@@ -28,7 +31,7 @@ def test_exact_match_takes_any_accepted_answer() -> None:
 def test_f1_counts_shared_words_with_their_multiplicity() -> None:
     assert token_f1("Mara Voss leads", ["Mara Voss"]) == pytest.approx(0.8)
     assert token_f1("x x x", ["x y"]) == pytest.approx(2 / 5)
-    assert token_f1("", ["the"]) == 1.0
+    assert token_f1("", ["."]) == 1.0
     assert token_f1("", ["Oslo"]) == 0.0
 
 
@@ -42,6 +45,13 @@ def test_f1_is_one_exactly_where_word_counts_match_and_never_below_exact_match(a
 def test_agreement_ignores_case_and_punctuation() -> None:
     assert agrees("Oslo.", "oslo")
     assert not agrees("Oslo", "Bergen")
+
+
+def test_an_article_alone_is_a_word_and_no_empty_answer() -> None:
+    assert agrees("A", "(A)")
+    for other in ("", "The", "An"):
+        assert not agrees("A", other)
+        assert token_f1(other, ["A"]) == 0.0
 
 
 def test_bootstrap_is_the_same_for_the_same_seed_and_holds_the_mean() -> None:

@@ -12,6 +12,8 @@ CLOSED = frozenset({"yes", "no"})
 #: Between the parts of an answer that names several things; scored like a comma.
 PARTS = "; "
 _PUNCTUATION = re.compile(r"[^\w\s]")
+#: "a" before a word, and "A" before one where a sentence begins; "A is right" names a choice.
+_ARTICLE = re.compile(r"(?m)(?:\ba|(?:^\s*|(?<=[.!?]\s))A)\s+(?!(?:is|because)\b)(?=\w)")
 
 
 @dataclass(frozen=True)
@@ -52,9 +54,7 @@ class Item:
 
 def closed(answers: Sequence[str]) -> bool:
     """Whether the answers are yes or no, or one of several choices, which no text needs to contain."""
-    if not answers:
-        return False
-    return answers[0].startswith(f"({answers[-1]}) ") or all(normalise(answer) in CLOSED for answer in answers)
+    return bool(answers) and (_is_choice(answers) or all(normalise(answer) in CLOSED for answer in answers))
 
 
 def choice(letter: str, text: str) -> tuple[str, ...]:
@@ -63,9 +63,14 @@ def choice(letter: str, text: str) -> tuple[str, ...]:
 
 
 def holds(text: str, answers: Sequence[str]) -> bool:
-    """Whether a text contains an answer, both normalised as in scoring; all parts of one that names several things."""
+    """Whether a text contains an answer, both normalised as in scoring; all parts of one that names several things.
+
+    The letter of a choice is looked for among the words with the articles, for "A" is one of each.
+    """
     forms = normalise(text), normalise(_spaced(text))
-    return any(all(_within(part, *forms) for part in answer.split(PARTS)) for answer in answers)
+    if any(all(_within(part, *forms) for part in answer.split(PARTS)) for answer in answers):
+        return True
+    return _is_choice(answers) and _contains(_ARTICLE.sub(" ", text).lower(), answers[-1].lower())
 
 
 def containing(passages: Sequence[str], answers: Sequence[str]) -> tuple[int, ...]:
@@ -77,6 +82,10 @@ def containing(passages: Sequence[str], answers: Sequence[str]) -> tuple[int, ..
 def titled(title: str, text: str) -> str:
     """A passage under its title."""
     return f"{title}\n{text}" if title and text else title or text
+
+
+def _is_choice(answers: Sequence[str]) -> bool:
+    return bool(answers) and answers[0].startswith(f"({answers[-1]}) ")
 
 
 def _within(answer: str, plain: str, spaced: str) -> bool:

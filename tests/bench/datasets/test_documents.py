@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from public_formats import FILES, PLACES, WORDS, corpus, squad
 from ragcache_bench.datasets import card, load
+from ragcache_bench.datasets.item import choice, holds
 from ragcache_bench.metrics import exact_match
 from ragcache_bench.tasks import Example
 
@@ -85,9 +86,27 @@ def test_a_choice_belongs_to_the_question_and_letter_and_text_are_accepted(put: 
     assert all(exact_match(said, other.answers) == 1.0 for said in ("A", "rose"))
     for said in ("B", "fern", "A", "marigolds"):
         assert exact_match(said, one.answers) == 0.0
+    for said in ("", "The", "An", "The answer is A.", "A fern"):
+        assert exact_match(said, other.answers) == 0.0
     assert one.pages == (one.chunks,)
     assert card([one]).closed == 1.0
+    assert card([other]).majority == 1.0
     assert list(by_id("longbench-v2-short", put("data.json"))) == ["v1"]
+
+
+@pytest.mark.parametrize(
+    ("said", "there"),
+    [("A", True), ("(A)", True), ("The answer is A.", True), ("I choose A because of it", True), ("A is right", True),
+     ("Answer: a", True), ("It is a rose", True), ("", False), ("The", False), ("A fern", False),
+     ("Yes. A fern", False), ("It is a fern", False), ("An oak", False), ("B", False)],
+)  # fmt: skip
+def test_the_letter_a_is_told_from_the_article(said: str, there: bool) -> None:
+    assert holds(said, choice("A", "rose")) is there
+
+
+def test_other_letters_are_found_as_words() -> None:
+    assert holds("The answer is B.", choice("B", "rose"))
+    assert not holds("The answer is A.", choice("B", "rose"))
 
 
 def test_a_long_context_without_marked_evidence_keeps_what_shares_most_with_the_question(put: Put) -> None:
