@@ -11,6 +11,7 @@ from ragcache_bench.datasets.item import PARTS, Item, closed, containing, titled
 _LETTERS = 6  # per word, with the space; counts words in scripts without spaces
 _PASSAGE = re.compile(r"^(?=(?:Passage|Document|Paragraph) \d+:)", re.MULTILINE)
 _HAS_ANSWER = ("hasanswer", "has_answer")
+_IS_GOLD = "isgold"
 # RULER's instruction ends here; after its last occurrence, for some tasks show an example first.
 _INSTRUCTION = re.compile(
     r"I will quiz you about the .*? afterwards\.|hidden in the following text\.|The following are given documents\."
@@ -84,14 +85,15 @@ def musique(row: Node) -> Item | None:
     )
 
 
-def retrieved(row: Node) -> Item:
+def retrieved(row: Node) -> Item | None:
     """Retrieved passages: DPR's files (2004.04906), those of Lost in the Middle (2307.03172), CacheBlend's.
 
     One passage is the evidence: the one marked gold, else the first marked as having the answer. Others that have the
-    answer too are left out, so that it is known which one is needed. Nothing marked, nothing known: all stay.
+    answer too are left out, so that it is known which one is needed. Nothing marked, nothing known: all stay. None
+    where the marks say that no passage has the answer, or where there is no positive one, as DPR's own loader does.
     """
-    passages, gold = _training(row) if "positive_ctxs" in row else _marked(row["ctxs"])
-    return _asked(row, passages, gold)
+    found = _training(row) if "positive_ctxs" in row else _marked(row["ctxs"])
+    return _asked(row, *found) if found else None
 
 
 def helmet(path: Path) -> Iterator[Item]:
@@ -105,7 +107,9 @@ def helmet(path: Path) -> Iterator[Item]:
         question = row["question"].filled()
         if question not in seen:
             seen.add(question)
-            yield _asked(row, list(row["ctxs"]), ()) if path.name.startswith("hotpotqa") else retrieved(row)
+            found = _asked(row, list(row["ctxs"]), ()) if path.name.startswith("hotpotqa") else retrieved(row)
+            if found:
+                yield found
 
 
 def _asked(row: Node, passages: Sequence[Node], gold: tuple[int, ...]) -> Item:
@@ -117,18 +121,22 @@ def _asked(row: Node, passages: Sequence[Node], gold: tuple[int, ...]) -> Item:
     return Item(row["id"].label() if "id" in row else "", question, answers, texts, gold, titles)
 
 
-def _marked(contexts: Node) -> tuple[list[Node], tuple[int, ...]]:
+def _marked(contexts: Node) -> tuple[list[Node], tuple[int, ...]] | None:
     found = list(contexts)
     _some(found, contexts)
     having = [one for one in found if any(one.flag(key) for key in _HAS_ANSWER)]
-    needed = next((one for one in found if one.flag("isgold")), having[0] if having else None)
+    needed = next((one for one in found if one.flag(_IS_GOLD)), having[0] if having else None)
+    if needed is None:
+        marked = any(key in one for one in found for key in (*_HAS_ANSWER, _IS_GOLD))
+        return None if marked else (found, ())
     kept = [one for one in found if one is needed or one not in having]
-    return kept, () if needed is None else (kept.index(needed),)
+    return kept, (kept.index(needed),)
 
 
-def _training(row: Node) -> tuple[list[Node], tuple[int, ...]]:
+def _training(row: Node) -> tuple[list[Node], tuple[int, ...]] | None:
     positive = list(row["positive_ctxs"])
-    _some(positive, row["positive_ctxs"])
+    if not positive:
+        return None
     others = [one for key in ("hard_negative_ctxs", "negative_ctxs") if key in row for one in row[key]]
     return [positive[0], *others], (0,)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from public_formats import WORDS
+from public_formats import WORDS, training
 from ragcache_bench.datasets import load
 from ragcache_bench.tasks import Example
 
@@ -78,6 +78,25 @@ def test_of_retrieved_passages_one_is_the_evidence_and_others_that_answer_are_le
     (example,) = load("nq-open", put("x.jsonl", json.dumps({"question": "?", "answers": ["fjord"], "ctxs": ctxs})))
     assert needed(example) == ["A fjord."]
     assert sorted(example.chunks) == ["A fjord.", "Oslo lies far.", "Rain."]
+
+
+@pytest.mark.parametrize("key", ["hasanswer", "has_answer", "isgold"])
+def test_a_question_whose_marks_say_that_no_passage_answers_is_left_out(put: Put, key: str) -> None:
+    def row(question: str, *marks: bool) -> dict[str, object]:
+        ctxs = [{"title": "", "text": f"{question} {n}", key: mark} for n, mark in enumerate(marks)]
+        return {"question": question, "answers": ["fjord"], "ctxs": ctxs}
+
+    path = put("x.json", json.dumps([row("one?", False, False), row("two?", False, True)]))
+    assert [example.question for example in load("nq-open", path)] == ["two?"]
+    assert [example.question for example in load("helmet-rag", path)] == ["two?"]
+    with pytest.raises(ValueError, match="expected questions with answers of nq-open, found none"):
+        load("nq-open", put("y.json", json.dumps([row("one?", False)])))
+
+
+def test_training_questions_without_a_positive_passage_are_left_out(put: Put) -> None:
+    rows = [*training(), {**training()[0], "question": "what of it", "positive_ctxs": []}]
+    (example,) = load("triviaqa", put("x.json", json.dumps(rows)))
+    assert example.question == "what lies by oslo"
 
 
 def test_training_passages_put_hard_negatives_before_others(put: Put) -> None:
