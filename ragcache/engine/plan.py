@@ -11,7 +11,9 @@ from ragcache.errors import InvalidArgument, PromptTooLong
 from ragcache.index.index import Index
 from ragcache.index.prefix_tree import find_longest_path
 from ragcache.model.cost import FlopCounter
+from ragcache.model.decode import Sampling
 from ragcache.model.prefill_context import PrefillContext
+from ragcache.model.reader import Reader
 from ragcache.prompt import Prompt, Segment
 from ragcache.select import Selector
 
@@ -115,9 +117,14 @@ class _Look:
         return row.encode
 
 
+def fits(prompt: Prompt, sampling: Sampling, reader: Reader) -> bool:
+    """Whether a model takes a prompt and its longest answer."""
+    return len(prompt) + sampling.max_new_tokens <= reader.limit
+
+
 def _check_length(prompt: Prompt, request: Request, index: Index) -> None:
     reader, most = index.reader, request.sampling.max_new_tokens
-    if len(prompt) + most > reader.limit:
+    if not fits(prompt, request.sampling, reader):
         left, chunks = reader.limit - len(prompt), any(one.chunk for one in prompt.segments)
         answer = [f"let the answer take {left:,} at most (--max-new-tokens, or a request's max_tokens)"] * (left > 0)
         shorter = (

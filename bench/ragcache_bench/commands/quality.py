@@ -169,6 +169,7 @@ def on_tasks(
     from ragcache_bench.contenders import UNASKED, contenders, left_out, untuned, with_defaults
     from ragcache_bench.datasets import Public
     from ragcache_bench.kvpress import Asked, write_results
+    from ragcache_bench.lengths import check_lengths
     from ragcache_bench.pareto import pooled, pools
     from ragcache_bench.table import Result, by_gap, tabulate
     from ragcache_bench.tasks import KNOWN
@@ -182,6 +183,7 @@ def on_tasks(
         refused = untuned((who.method for who in field), asked.reader)
         field = [who for who in field if who.method.name not in refused]
         examples = {name: task.examples(setup.n, seed) for name, task in chosen.items()}
+        check_lengths(examples, field, asked.reader, asked.sampling)
         records = asked.answers(examples, field)
         about = report.meta(
             **report.about_reader(asked.reader), **setup.about(), n=setup.n, seed=seed, workers=workers,

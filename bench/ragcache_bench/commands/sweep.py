@@ -27,6 +27,7 @@ def sweep(
     ] = None,
     tasks: options.Tasks = None,
     data: options.Data = None,
+    chunks: options.Passages = None,
     names: Annotated[
         str | None,
         typer.Option("--methods", "--method", metavar="A,B", help="Rows of `ragcache methods`; without it all."),
@@ -72,7 +73,7 @@ def sweep(
             out,
             adapter=adapter,
         )
-        on_tasks(setup, chosen_tasks(tasks, data or []), seed, workers)
+        on_tasks(setup, chosen_tasks(tasks, data or [], chunks), seed, workers)
     found = _pooled(report.read(result or out), verdicts)
     report.write(out, found, picture=found.pooled or found.rows)
     out.with_suffix(".html").write_text(page.html(found), encoding="utf-8")
