@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ragcache.method import Method
-    from ragcache_bench.tasks import Task
+    from ragcache_bench.records import Record
+    from ragcache_bench.tasks import Example, Task
 
 METHODS = "auto,prefix,naive,link0,epic,cacheblend,fusionrag,prophetkv"
 _ROW = ("task", "method", "recompute", "charged", "score", "ci_low", "ci_high", "sub_em", "agreement", "kl")
@@ -183,12 +184,13 @@ def on_tasks(
         refused = untuned((who.method for who in field), asked.reader)
         field = [who for who in field if who.method.name not in refused]
         examples = {name: task.examples(setup.n, seed) for name, task in chosen.items()}
+        warned = _warned(chosen, examples)
         check_lengths(examples, field, asked.reader, asked.sampling)
-        records = asked.answers(examples, field)
+        records = _told(asked.answers(examples, field), examples)
         about = report.meta(
             **report.about_reader(asked.reader), **setup.about(), n=setup.n, seed=seed, workers=workers,
             together=together, tasks={name: repr(task) for name, task in chosen.items()},
-            absent=left_out(field, asked.reader.tuning), untuned=refused,
+            absent=left_out(field, asked.reader.tuning), untuned=refused, warnings=warned,
         )  # fmt: skip
     chance = {name: value for name, task in chosen.items() if (value := getattr(task, "chance", None)) is not None}
     rows, needs = tabulate(records, chance), {name: task.needs for name, task in chosen.items() if name in KNOWN}
@@ -253,6 +255,27 @@ def chosen_tasks(tasks: str | None, data: "Sequence[str]", chunks: int | None = 
     for spec in data:
         chosen |= named(spec, chunks)
     return chosen
+
+
+def _warned(chosen: "Mapping[str, Task]", examples: "Mapping[str, Sequence[Example]]") -> dict[str, tuple[str, ...]]:
+    """What the public sets' cards warn of, by task; the user is told now, before hours are spent."""
+    from ragcache_bench.datasets import card
+    from ragcache_bench.tasks import KNOWN
+
+    found = {name: card(examples[name]).warnings for name in chosen if name not in KNOWN}
+    for name, warnings in found.items():
+        for warning in warnings:
+            note(f"{name}: {warning}")
+    return {name: warnings for name, warnings in found.items() if warnings}
+
+
+def _told(records: "Sequence[Record]", examples: "Mapping[str, Sequence[Example]]") -> "list[Record]":
+    """The same without the row `evidence` where a set does not mark evidence: it was told nothing, and was `naive`."""
+    from ragcache_bench.references import EVIDENCE
+    from ragcache_bench.tasks import KNOWN
+
+    blind = {name for name, of in examples.items() if name not in KNOWN and not any(one.gold for one in of)}
+    return [record for record in records if record.method != EVIDENCE.name or record.task not in blind]
 
 
 def _refuse(reason: str, **given: object) -> None:

@@ -56,12 +56,13 @@ class Card:
         """What keeps scores on the sample from meaning what they seem to, one sentence each."""
         asked = round(self.n * (1 - self.closed - self.unstated))
         silent, unknown = round(self.n * self.unstated), round(self.n * (1 - self.gold))
+        blind = "so there is no row" if unknown == self.n else "where nothing is recomputed by the row"
         found = {
             f"the answer stands in the chunks of only {asked - len(self.missing)} of {asked} questions; "
             "report scores on those": self.answerable is not None and self.answerable < _SOUND,
             f"{silent} of {self.n} questions state no answer; read their agreement with full prefill": silent > 0,
             f"{self.repeated} of {self.n} questions are asked more than once": self.repeated > 0,
-            f"the needed chunks of {unknown} of {self.n} questions are not known": unknown > 0,
+            f"the needed chunks of {unknown} of {self.n} questions are not known, {blind} `evidence`": unknown > 0,
             f"one answer is right for {self.majority:.0%} of the questions": self.majority >= _COMMON,
         }
         return tuple(text for text, true in found.items() if true)

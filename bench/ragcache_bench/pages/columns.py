@@ -85,8 +85,8 @@ def markdown(rows: Sequence[Row], about: Mapping[str, Any], gaps: Sequence[Row] 
 
 
 def remarks(about: Mapping[str, Any]) -> list[str]:
-    """What a run has to say of its table, from its meta: rows that took no part, and times that are not shown."""
-    found = []
+    """What a run has to say of its table, from its meta: warnings, rows that took no part, times that are not shown."""
+    found = [f"{task}: {warning}." for task, warnings in about.get("warnings", {}).items() for warning in warnings]
     if absent := about.get("absent"):
         found.append(f"Not in this table: {', '.join(absent)}; `--methods` adds them.")
     found += [f"Left out: {reason}." for reason in about.get("untuned", {}).values()]

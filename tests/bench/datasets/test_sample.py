@@ -82,7 +82,7 @@ def test_a_card_counts_the_questions_whose_answer_is_in_no_chunk(put: Put) -> No
     assert sorted(found.missing) == ["musique-7", "musique-8"]
     assert sorted(e.id for e in examples if not answerable(e)) == sorted(found.missing)
     assert "the answer stands in the chunks of only 6 of 8 questions; report scores on those" in found.warnings
-    assert "the needed chunks of 8 of 8 questions are not known" in str(found)
+    assert "the needed chunks of 8 of 8 questions are not known, so there is no row `evidence`" in str(found)
 
 
 def test_yes_and_no_are_counted_apart_for_no_text_needs_to_contain_them(put: Put) -> None:
