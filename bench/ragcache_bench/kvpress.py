@@ -111,8 +111,11 @@ def _write(folder: Path, rows: _Rows, asked: Asked, about: Mapping[str, Any]) ->
 
 
 def _source(name: str, task: Task) -> tuple[str, str]:
-    """Data set and part: of a table of kvpress's the two folders above it, "ruler" and "4096"; else the task's name."""
-    if isinstance(task, Public) and name.startswith(_TABLES):
+    """Data set and part: of a table of kvpress's the two folders above it, "ruler" and "4096"; else the task's name.
+
+    So it is where another table has the same folders' names.
+    """
+    if isinstance(task, Public) and name.startswith(_TABLES) and not task.label:
         folder = task.path.resolve().parent
         return folder.parent.name or name, folder.name
     return name, ""

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from conftest import byte_tokenizer, tiny_model
 from public_formats import FILES
-from ragcache_bench.datasets import named
+from ragcache_bench.datasets import choose, named
 from ragcache_bench.kvpress import Asked, write_results
 from ragcache_bench.records import Record
 from ragcache_bench.tasks import TASKS, Example
@@ -73,6 +73,17 @@ def test_other_tasks_are_folders_too_and_a_model_s_folder_is_not_told(tmp_path: 
     assert folder.name == "facts__my-model__ragcache_naive__0.00__n1"
     assert json.loads((folder / "metrics.json").read_text()) == {"facts": {"string_match": 100.0}}
     assert str(tmp_path) not in (folder / "config.yaml").read_text()
+
+
+def test_a_second_table_of_the_same_folders_names_has_a_folder_of_its_own(table: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again" / "ruler" / "4096" / "test.jsonl"
+    again.parent.mkdir(parents=True)
+    again.write_text(table.read_text())
+    asked = {
+        name: Asked(task, task.examples(1)) for name, task in choose([f"kvpress:{table}", f"kvpress:{again}"]).items()
+    }
+    folders = write_results(tmp_path, [record(one.examples[0], "x") for one in asked.values()], asked, ABOUT)
+    assert [folder.name.partition("__Qwen")[0] for folder in folders] == ["ruler__4096", "kvpress-4096-test"]
 
 
 def test_questions_that_state_no_answer_are_not_scored(tmp_path: Path) -> None:

@@ -247,14 +247,14 @@ def on_own(settings: QualitySettings, questions: Path) -> list[str]:
 
 def chosen_tasks(tasks: str | None, data: "Sequence[str]", chunks: int | None = None) -> "dict[str, Task]":
     """Tasks by name, public sets behind the generated ones; all generated ones where nothing is named."""
-    from ragcache_bench.datasets import named
+    from ragcache_bench.datasets import choose, unasked
     from ragcache_bench.tasks import KNOWN, TASKS
 
     wanted = split(tasks) if tasks is not None else [] if data else list(TASKS)
-    chosen: dict[str, Task] = {name: known(name, KNOWN) for name in wanted}
     for spec in data:
-        chosen |= named(spec, chunks)
-    return chosen
+        if names := unasked(spec):
+            note(f"{spec}: left out {', '.join(names)}, which ask no question")
+    return {name: known(name, KNOWN) for name in wanted} | choose(data, chunks)
 
 
 def _warned(chosen: "Mapping[str, Task]", examples: "Mapping[str, Sequence[Example]]") -> dict[str, tuple[str, ...]]:

@@ -10,6 +10,8 @@ from ragcache_bench.datasets import documents, formats, tables, texts
 from ragcache_bench.datasets.files import Node, content, records
 from ragcache_bench.datasets.item import Item
 
+#: Summaries, code completion and counting, where LongBench has no question beside the context.
+_LONGBENCH_UNASKED = frozenset({"gov_report", "lcc", "multi_news", "passage_count", "repobench-p", "vcsum"})
 Read = Callable[..., Iterator[Item]]  # of a path, and of a size where chunks are made here
 
 
@@ -34,11 +36,13 @@ class Dataset:
     unit : str
         What `size` counts.
     files : str
-        Glob of the files that make up a folder of tasks; empty where a set is one file.
+        Globs of the files that make up a folder of tasks, a space between; empty where a set is one file.
     task : callable
         A file's task, within a set that has several.
     order : callable
-        Sorts the files of a folder; of those with the same task the first is read.
+        Sorts the files of a folder; of the splits of one task the first is read.
+    unasked : frozenset of str
+        The tasks of a published folder that ask no question; of a folder they are left out.
     """
 
     read: Read
@@ -50,6 +54,11 @@ class Dataset:
     task: Callable[[Path], str] = lambda path: path.name.partition(".")[0]
     alike: bool = False
     order: Callable[[Path], tuple[int, str]] = lambda path: (0, str(path))
+    unasked: frozenset[str] = frozenset()
+
+    def asks(self, file: Path) -> bool:
+        """Whether a file of a folder asks questions; LongBench-E has the same tasks with "_e" behind their names."""
+        return self.task(file).removesuffix("_e") not in self.unasked
 
     def items(self, path: Path, size: int | None = None) -> Iterator[Item]:
         """Yield a file's questions, with chunks of another `size` where one is given."""
@@ -124,7 +133,7 @@ DATASETS: dict[str, Dataset] = {
     "kv-retrieval": Dataset(_each(formats.pairs), 4, independent=False, size=5, unit="pairs"),
     "babi": Dataset(texts.babi, None, False, 2, "sentences", "qa*_*.txt*", _babi_task),
     "ruler": Dataset(_each(formats.ruler), None, False, 120, "words", "**/*.jsonl*", _ruler_task),
-    "longbench": Dataset(_each(formats.longbench), None, False, 120, "words", "*.jsonl*"),
+    "longbench": Dataset(_each(formats.longbench), None, False, 120, "words", "*.jsonl*", unasked=_LONGBENCH_UNASKED),
     "longbench-v2": _length(None),
     "longbench-v2-short": _length("short"),
     "multihop-rag": Dataset(documents.multihop_rag, size=120, unit="words"),
@@ -132,6 +141,6 @@ DATASETS: dict[str, Dataset] = {
     "locomo": Dataset(documents.locomo, 16, False, 6, "turns"),
     "helmet-rag": Dataset(formats.helmet, 20),
     "conteb": Dataset(tables.conteb, 8, files="**/queries/*", task=_folder_above, alike=True, order=tables.preference),
-    "kvpress": Dataset(tables.kvpress, None, False, 120, "words", "**/*.parquet", _folder),
+    "kvpress": Dataset(tables.kvpress, None, False, 120, "words", "**/*.parquet **/*.csv **/*.jsonl", _folder),
 }
 """Public sets by name."""

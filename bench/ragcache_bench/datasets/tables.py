@@ -1,6 +1,8 @@
 """The published sets that are tables: ConTEB's chunks and queries, and the columns that kvpress evaluates on."""
 
+import ast
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache, partial
@@ -11,6 +13,7 @@ from ragcache_bench.datasets.files import Node, table
 from ragcache_bench.datasets.formats import pieces
 from ragcache_bench.datasets.item import PARTS, Item, closed, containing
 
+_BETWEEN = re.compile(r"""(['"])\s+(?=['"])""")  # numpy writes ['12' '13'], which Python would read as one text
 _SPLITS = ("test", "validation", "train")
 _ALL_WANTED = ("niah", "vt", "cwe", "fwe")  # tasks of RULER with several outputs; those of the others are alternatives
 
@@ -95,8 +98,17 @@ def kvpress(path: Path, words: int) -> Iterator[Item]:
 
 
 def _listed(given: Node) -> tuple[str, ...]:
-    """One answer or several; in a cell of CSV, several as JSON."""
+    """One answer or several; in a cell of CSV, several as JSON, or as pandas writes a list or an array."""
     if isinstance(given.value, str) and given.value.startswith("["):
-        with suppress(json.JSONDecodeError):  # an answer that begins with a bracket
-            given = Node(json.loads(given.value), given.where)
+        found = _literal(given.value)
+        given = Node(found, given.where) if isinstance(found, list) else given  # an answer may begin with a bracket
     return given.some() or given.texts()
+
+
+def _literal(text: str) -> object:
+    """What JSON or Python reads in a text, None where neither does; an array of texts has no commas."""
+    with suppress(ValueError, RecursionError):
+        return json.loads(text)
+    with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+        return ast.literal_eval(_BETWEEN.sub(r"\1, ", text))
+    return None

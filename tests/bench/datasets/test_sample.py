@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from public_formats import FILES, IRCOT, squad
-from ragcache_bench.datasets import DATASETS, Public, answerable, card, load, named, parse
+from ragcache_bench.datasets import DATASETS, Public, answerable, card, choose, load, named, parse, unasked
 from ragcache_bench.metrics import exact_match
 
 from ragcache.errors import InvalidArgument
@@ -142,6 +142,42 @@ def test_ruler_tasks_are_named_by_their_folders(put: Put) -> None:
     root = put("out/niah_single_1/validation.jsonl", FILES["niah.jsonl"][1]).parents[1]
     put("out/vt/validation.jsonl", FILES["niah.jsonl"][1])
     assert list(named(f"ruler:{root}")) == ["ruler-vt", "ruler-niah_single_1"]
+
+
+def test_two_tasks_of_one_name_in_a_folder_are_refused_by_their_paths(put: Put) -> None:
+    for length in (4096, 8192):
+        root = put(f"out/{length}/vt/validation.jsonl", FILES["niah.jsonl"][1]).parents[2]
+    put("out/8192/vt/test.jsonl", FILES["niah.jsonl"][1])
+    with pytest.raises(
+        InvalidArgument, match=r"4096/vt/validation\.jsonl and .*8192/vt/.* are both ruler-vt; name one"
+    ):
+        named(f"ruler:{root}")
+    (task,) = named(f"ruler:{root / '8192'}").values()
+    assert task.path.name == "test.jsonl"  # another split of the same task
+
+
+def test_a_second_file_of_a_set_has_rows_of_its_own(put: Put) -> None:
+    english, other = put("xquad.en.json", FILES["train-v2.0.json"][1]), put("xquad.de.json", json.dumps(squad()))
+    tasks = choose([f"xquad:{english}", f"xquad:{other}", f"xquad:{english}"], 3)
+    assert {name: task.path for name, task in tasks.items()} == {"xquad": english, "xquad-xquad.de": other}
+    first, second = (task.examples(4, 1) for task in tasks.values())
+    assert [one.question for one in first] == [one.question for one in second]  # the same draw
+    assert {one.task for one in second} == {"xquad-xquad.de"}
+    assert [one.id for one in second] == [one.id.replace("xquad", "xquad-xquad.de", 1) for one in first]
+    again = put("again/xquad.de.json", json.dumps(squad()))
+    with pytest.raises(InvalidArgument, match=f"{other} and {again} are both xquad-xquad.de; rename one"):
+        choose([f"xquad:{english}", f"xquad:{other}", f"xquad:{again}"])
+
+
+def test_tasks_that_ask_nothing_are_left_out_of_a_folder_by_name(put: Put) -> None:
+    summary = json.dumps({"input": "", "context": "A report.", "answers": ["short"], "_id": "g"})
+    for name in ("gov_report", "lcc_e"):
+        put(f"longbench/{name}.jsonl", summary)
+    folder = put("longbench/hotpotqa.jsonl", FILES["hotpotqa.jsonl"][1]).parent
+    (task,) = named(f"longbench:{folder}").values()
+    assert (task.name, len(task.examples(9))) == ("longbench-hotpotqa", 2)
+    assert unasked(f"longbench:{folder}") == ["gov_report", "lcc_e"]
+    assert unasked(f"longbench:{task.path}") == unasked(f"xquad:{task.path}") == []
 
 
 def test_a_public_task_answers_like_any_other_and_shows_no_folder(put: Put) -> None:

@@ -59,6 +59,23 @@ def test_the_same_columns_as_csv_are_the_same_questions(put: Put) -> None:
     assert load("kvpress-4096", put("b/4096/test.csv", as_csv(rows))) == load("kvpress-4096", lines)
 
 
+@pytest.mark.parametrize("cell", ["['12', '13']", "['12' '13']", "['12'\n '13']", '["12", "13"]'])
+def test_several_answers_in_a_cell_are_read_as_pandas_writes_lists_and_arrays(put: Put, cell: str) -> None:
+    rows = [{**kvpress()[2], "answer": cell}, {**kvpress()[2], "answer": "[Laughs] no"}]
+    found = {example.id: example.answers for example in load("kvpress-4096", put("4096/test.csv", as_csv(rows)))}
+    assert found == {"kvpress-4096-qa_1-1": ("12", "13"), "kvpress-4096-qa_1-2": ("[Laughs] no",)}
+
+
+def test_a_folder_of_csv_and_of_json_lines_is_read_too(put: Put) -> None:
+    put("ruler/4096/test.csv", as_csv(kvpress()[:3]))
+    folder = put("ruler/8192/test.jsonl", json.dumps(kvpress()[0])).parents[1]
+    tasks = named(f"kvpress:{folder}")
+    assert {name: len(task.examples(9)) for name, task in tasks.items()} == {"kvpress-4096": 3, "kvpress-8192": 1}
+    put("ruler/4096/test.jsonl", json.dumps(kvpress()[0]))
+    with pytest.raises(InvalidArgument, match=r"4096/test\.csv and .*4096/test\.jsonl are both kvpress-4096; name one"):
+        named(f"kvpress:{folder}")
+
+
 def test_a_cell_of_another_form_is_named_with_its_row(put: Put) -> None:
     path = put("x/4096/test.csv", as_csv([{**kvpress()[0], "question": " "}]))
     with pytest.raises(InvalidArgument, match=r"test\.csv, row 1, question: expected something that is not blank"):
