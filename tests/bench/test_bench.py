@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 from conftest import byte_tokenizer, tiny_model
+from ragcache_bench import runs
 from ragcache_bench.commands import quality as bench_quality
 from ragcache_bench.speed import latency, replay, shapes, throughput
 from ragcache_cli.main import app
@@ -144,6 +145,48 @@ def test_a_public_set_is_a_task(model: Path, tmp_path: Path) -> None:
         content = json.loads(result.stdout)
         assert {row["task"] for row in content["rows"]} == {"xquad"}
         assert f"chunks={chunks}," in content["meta"]["tasks"]["xquad"]
+
+
+@pytest.fixture
+def unmarked(tmp_path: Path) -> Path:
+    """A set whose needed chunks are not marked."""
+    file = tmp_path / "samples.json"
+    texts = [f"Mara Voss leads project {n}." for n in range(3)]
+    ctxs = [{"title": "", "text": text} for text in texts]
+    file.write_text(json.dumps([{"question": "Who leads?", "answers": ["Mara Voss"], "ctxs": ctxs}]))
+    return file
+
+
+def test_what_a_set_does_not_mark_is_warned_of_and_no_row_is_told_it(
+    model: Path, unmarked: Path, tmp_path: Path
+) -> None:
+    out, warning = tmp_path / "q.json", "musique: the needed chunks of 1 of 1 questions are not known"
+    options = ["--data", f"musique:{unmarked}", "--quick", "--model", str(model), "--max-new-tokens", "2"]
+    result = CliRunner().invoke(app, ["bench", "quality", *options, "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    content = json.loads(out.read_text())
+    methods = {row["method"] for row in content["rows"]}
+    assert "evidence" not in methods
+    assert {"full", "naive", "true-deviation"} <= methods
+    assert content["meta"]["warnings"]["musique"][0].startswith(warning.removeprefix("musique: "))
+    assert warning in out.with_suffix(".md").read_text()
+    assert result.stderr.index(warning) < result.stderr.index("wrote ")
+    heads = next(line for line in result.stdout.splitlines() if "ci_low" in line).split()
+    assert heads[heads.index("ci_low") - 1] == "delta"
+
+
+def test_a_question_too_long_is_refused_before_anything_is_encoded(
+    model: Path, unmarked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs.Bench, "answers", lambda *given, **how: pytest.fail("something was asked"))
+    rows = json.loads(unmarked.read_text())
+    rows += [{**rows[0], "question": "Who leads them?", "ctxs": [{"title": "", "text": "So it is. " * 900}]}]
+    unmarked.write_text(json.dumps(rows))
+    options = ["--data", f"musique:{unmarked}", "--model", str(model), "--out", str(tmp_path / "q.json")]
+    result = CliRunner().invoke(app, ["bench", "quality", *options])
+    assert result.exit_code == 2
+    assert "2 of 2 questions of musique do not fit" in result.stderr  # the long passage is the other's company
+    assert "--chunks N" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ragcache_bench.tasks import Example, Task
 
 METHODS = "auto,prefix,naive,link0,epic,cacheblend,fusionrag,prophetkv"
-_ROW = ("task", "method", "recompute", "charged", "score", "ci_low", "ci_high", "sub_em", "agreement", "kl")
+_ROW = ("task", "method", "recompute", "charged", "score", "delta", "ci_low", "ci_high", "sub_em", "agreement", "kl")
 _OWN = (
     "method", "recompute", "charged", "score", "f1", "agreement", "agreement_low", "agreement_high", "ttft_ms",
     "ttft_ratio",

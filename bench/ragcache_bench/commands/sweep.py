@@ -15,7 +15,7 @@ from ragcache_bench.commands.quality import Setup, chosen_tasks, on_tasks
 if TYPE_CHECKING:
     from ragcache_bench.table import Result
 
-_ROW = ("task", "method", "recompute", "charged", "charged_flops", "score", "ci_low", "ci_high", "recovered")
+_ROW = ("task", "method", "recompute", "charged", "charged_flops", "score", "delta", "ci_low", "ci_high", "recovered")
 
 
 def sweep(
