@@ -137,7 +137,7 @@ class Tuner:
 
     def importance(self, asked: Asked) -> Tensor:
         """What the auxiliary, as it is tuned now, gives to each selectable token, (questions, selectable)."""
-        weights = {name: self._frozen[name] + self.adapter.added(name) for name in self.adapter.names}
+        weights = {name: self._frozen[name] + self.adapter.added(name) for name in self.adapter.pairs}
         return question_attention(self._auxiliary, asked, last=True, weights=weights)
 
     @cached_property

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -198,7 +199,8 @@ class _LowRank(torch.autograd.Function):
         x, matrix, *factors = ctx.saved_tensors
         downs, ups = factors[: len(factors) // 2], factors[len(factors) // 2 :]
         flat, rows = x.flatten(0, -2), grads[0].flatten(0, -2)  # (B T, in), (B T, out)
-        parts = rows.split([len(up) for up in ups], 1)
+        ends = [*accumulate(len(up) for up in ups)]
+        parts = [rows[:, end - len(up) : end] for end, up in zip(ends, ups, strict=True)]
         to_downs = [(part @ up).mT @ flat for part, up in zip(parts, ups, strict=True)]  # (rank, in)
         to_ups = [part.mT @ (flat @ down.mT) for part, down in zip(parts, downs, strict=True)]  # (out, rank)
         return (rows @ matrix).view_as(x), None, None, *to_downs, *to_ups

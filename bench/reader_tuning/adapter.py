@@ -57,7 +57,7 @@ class Adapter:
         return (matrix for pair in self.pairs.values() for matrix in pair)
 
     def added(self, name: str) -> Tensor:
-        """What is added to a parameter, (out, in)."""
+        """What is added to a parameter, (out, in); differentiable."""
         down, up = self.pairs[name]
         return (up * self.scale) @ down
 

@@ -173,7 +173,8 @@ class Tuner:
 
     @torch.no_grad()
     def _sum(self, name: str) -> Tensor:
-        return self._frozen[name] + self.adapter.added(name).to(self.model.dtype)
+        found: Tensor = self._frozen[name] + self.adapter.added(name).to(self.model.dtype)
+        return found
 
     def _parts(self, rows: list[Row]) -> list[list[Row]]:
         """The rows that each worker reads: the longest first, each to whoever has least to read."""
