@@ -46,7 +46,20 @@ def _unseen(ways: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(way for way in ways if _bare(way) not in _EXAMINED) or ways
 
 
-_BY_KIND = {kind: tuple(map(without_examined, rows)) for kind, rows in WIDE_BY_SUBJECT.items()}
+def balanced(relation: Relation) -> Relation:
+    """A relation told as often with the value before the subject as behind it, where it can be told so at all.
+
+    A fifth of the wordings have it before. After 1.7 million tokens of them a reader knew 49 of 53 independent facts
+    told the common way, and one of eleven told the other way: a value has to be found from the name behind it.
+    """
+    before = tuple(way for way in relation.says if 0 <= way.find("{o}") < way.find("{s}"))
+    if not before:
+        return relation
+    behind = len(relation.says) - len(before)
+    return replace(relation, says=relation.says + before * max(0, round(behind / len(before)) - 1))
+
+
+_BY_KIND = {kind: tuple(balanced(without_examined(row)) for row in rows) for kind, rows in WIDE_BY_SUBJECT.items()}
 LEXICON = Lexicon(
     _BY_KIND,
     WideNames,
