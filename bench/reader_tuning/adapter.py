@@ -47,6 +47,25 @@ class Adapter:
                 pairs[name] = (down.to(weight.device).requires_grad_(), up.to(weight.device).requires_grad_())
         return cls(pairs, rank, alpha)
 
+    @classmethod
+    def between(cls, before: Mapping[str, Tensor], after: Mapping[str, Tensor], rank: int) -> "Adapter":
+        """What leads from one model to another, as well as a rank allows: the largest singular values of every matrix.
+
+        Parameters
+        ----------
+        before, after : mapping of str to Tensor
+            Parameters of two models of one shape, by name.
+        rank : int
+            Of each product.
+        """
+        pairs: dict[str, Factors] = {}
+        for name in cls.new(before, rank, rank).pairs:
+            difference = after[name].detach().float() - before[name].detach().float()  # (out, in)
+            left, sizes, right = torch.linalg.svd(difference, full_matrices=False)
+            root = sizes[:rank].sqrt()
+            pairs[name] = (root[:, None] * right[:rank], left[:, :rank] * root)
+        return cls(pairs, rank, rank)
+
     @property
     def scale(self) -> float:
         """Of the products."""

@@ -47,10 +47,10 @@ def _unseen(ways: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def balanced(relation: Relation) -> Relation:
-    """A relation told as often with the value before the subject as behind it, where it can be told so at all.
+    """A relation told as often with the value before the subject as after it, where it can be told so at all.
 
-    A fifth of the wordings have it before. After 1.7 million tokens of them a reader knew 49 of 53 independent facts
-    told the common way, and one of eleven told the other way: a value has to be found from the name behind it.
+    A fifth of the wordings have it before, and most errors on independent facts were of that kind: the value has to be
+    found from the name behind it.
     """
     before = tuple(way for way in relation.says if 0 <= way.find("{o}") < way.find("{s}"))
     if not before:

@@ -201,6 +201,22 @@ def test_a_merged_adapter_is_what_peft_makes_of_its_files(tmp_path: Path) -> Non
     assert (found - before).abs().max() > 0.1
 
 
+def test_what_leads_from_one_model_to_another_is_an_adapter_of_some_rank() -> None:
+    model = AutoModelForCausalLM.from_pretrained(bundled.reader_path(), dtype=torch.float32)
+    before = {name: p.detach() for name, p in model.named_parameters()}
+    adapter = Adapter.new(before, rank=3, alpha=6.0)
+    with torch.no_grad():
+        for matrix in adapter.parameters():
+            matrix.normal_(0, 0.1, generator=torch.Generator().manual_seed(1))
+        after = before | {name: before[name] + adapter.added(name) for name in adapter.pairs}
+        rest = []
+        for rank in (1, 3):
+            found = Adapter.between(before, after, rank)
+            missing = [found.added(name) - adapter.added(name) for name in adapter.pairs]
+            rest.append(max(float(one.abs().max()) for one in missing))
+    assert rest[1] < 1e-5 < 1e-2 < rest[0]
+
+
 def test_a_run_learns_logs_saves_an_adapter_and_resumes(folder: Path, tmp_path: Path) -> None:
     material, out = load(folder), tmp_path / "run"
     first = _tuner(out, material, _TINY)
