@@ -9,6 +9,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from ragcache import bundled
 from ragcache.model import smollm2
+from ragcache.model.adapter import merge_adapter
+from ragcache.model.adapter_config import CONFIG
 from reader_tuning.adapter import Adapter
 from reader_tuning.contexts import Contexts
 from reader_tuning.notes import Notes
@@ -34,7 +36,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of the public files, see docs/reader.md")
     parser.add_argument("--out", type=Path, required=True, help="folder for checkpoints, log and the adapter/")
     parser.add_argument("--shape", choices=list(SHAPES), help="tune the tuned model on invented notes, in this shape")
-    parser.add_argument("--start", type=Path, help="with --shape: a reader to go on from, instead of the tuned model")
+    parser.add_argument(
+        "--start", type=Path, help="with --shape: a reader, or an adapter of the tuned model, to go on from"
+    )
     parser.add_argument("--steps", type=int, default=Settings.steps)
     parser.add_argument("--rate", type=float, default=Settings.rate, help="learning rate")
     parser.add_argument("--seed", type=int, default=Settings.seed)
@@ -83,7 +87,13 @@ def tune_shape(
 
 
 def _checkpoint(folder: Path) -> tuple[AutoModelForCausalLM, AutoTokenizer]:
-    return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16), AutoTokenizer.from_pretrained(folder)
+    """A model and its tokenizer; of an adapter's folder, the tuned SmolLM2 with it."""
+    adapted = (folder / CONFIG).exists()
+    base = smollm2.prepare_checkpoint(bundled.adapter_path()) if adapted else folder
+    model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.bfloat16)
+    if adapted:
+        merge_adapter(model, folder)
+    return model, AutoTokenizer.from_pretrained(base)
 
 
 if __name__ == "__main__":

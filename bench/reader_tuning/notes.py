@@ -21,7 +21,7 @@ _OF_ONE_KIND = 0.7
 """Share of the others that tell much of few subjects."""
 _SUBJECTS, _RELATIONS = (2, 4), (3, 6)
 """How many subjects these are about, and what is told of each: enough to mistake one for another."""
-_DENSE = 0.5
+_DENSE = 0.7
 """Share of them that tell little else, of more subjects: most errors were another subject's value."""
 _DENSE_LEVEL = replace(LEVEL, filler=0.1, least=0)
 _DENSE_SUBJECTS, _DENSE_RELATIONS = (3, 6), (2, 4)
