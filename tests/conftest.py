@@ -17,6 +17,7 @@ from unittest.mock import ANY
 
 import pytest
 import torch
+from hypothesis import settings
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
@@ -27,6 +28,9 @@ from ragcache.index.index import Index
 from ragcache.model.links import LinkTokens
 from ragcache.model.reader import Reader
 from ragcache.model.tuning import Tuning
+
+settings.register_profile("any machine", deadline=None)  # a busy one takes its time
+settings.load_profile("any machine")
 
 #: Files with much work in few tests. They begin first, or at the end one process would wait for the other.
 LONG = {

@@ -5,16 +5,14 @@ import random
 from pathlib import Path
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from ragcache import bundled
 from ragcache.model import smollm2
-from ragcache.model.adapter import merge_adapter
-from ragcache.model.adapter_config import CONFIG
 from reader_tuning.adapter import Adapter
 from reader_tuning.contexts import Contexts
 from reader_tuning.notes import Notes
 from reader_tuning.passages import Material, load, write_part
+from reader_tuning.readers import load_reader
 from reader_tuning.row_files import write_rows
 from reader_tuning.rows import Layout
 from reader_tuning.shapes import SHAPES, reshape
@@ -66,7 +64,7 @@ def main() -> None:
         start = given.start or smollm2.prepare_checkpoint(bundled.adapter_path())
         tune_shape(given.out, given.shape, start, material, settings, given.device, given.threads)
     else:
-        model, tokenizer = _checkpoint(smollm2.prepare_checkpoint())
+        model, tokenizer = load_reader(smollm2.prepare_checkpoint())
         model.to(given.device)
         adapter = Adapter.new(dict(model.named_parameters()), _RANK, _ALPHA, settings.seed)
         Tuner(given.out, model, tokenizer, Contexts(material), adapter, settings, BASE, given.threads).run()
@@ -76,7 +74,7 @@ def tune_shape(
     out: Path, name: str, start: Path, material: Material, settings: Settings, device: str = "cpu", workers: int = 1
 ) -> None:
     """Tune a reader of another shape on invented notes, and write it to the folder's `reader/`."""
-    model, tokenizer = _checkpoint(start)
+    model, tokenizer = load_reader(start)
     notes, layout, rng = Notes(Contexts(material, worlds=False)), Layout(tokenizer), random.Random(0)
     sample = [torch.tensor([layout.row(rng, notes.draw(rng)).ids]) for _ in range(_SAMPLE)]
     made = reshape(model, SHAPES[name], sample).to(device)
@@ -84,16 +82,6 @@ def tune_shape(
     tuner = Tuner(out, made, tokenizer, notes, adapter, settings, f"{name} of {start}", workers)
     tuner.run()
     tuner.export(out / "reader")
-
-
-def _checkpoint(folder: Path) -> tuple[AutoModelForCausalLM, AutoTokenizer]:
-    """A model and its tokenizer; of an adapter's folder, the tuned SmolLM2 with it."""
-    adapted = (folder / CONFIG).exists()
-    base = smollm2.prepare_checkpoint(bundled.adapter_path()) if adapted else folder
-    model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.bfloat16)
-    if adapted:
-        merge_adapter(model, folder)
-    return model, AutoTokenizer.from_pretrained(base)
 
 
 if __name__ == "__main__":

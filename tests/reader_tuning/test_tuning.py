@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from ragcache_bench.tasks.independent import INDEPENDENT
 from reader_tuning import passages
 from reader_tuning.adapter import Adapter
 from reader_tuning.contexts import Context, Contexts, make_context, validation_contexts
 from reader_tuning.examine import Reply, examine, shares
+from reader_tuning.independent import ask
 from reader_tuning.passages import Material, Passage, load, write_part
+from reader_tuning.readers import load_reader
 from reader_tuning.rows import BRANCH, Layout
 from reader_tuning.tuner import Settings, Tuner
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -298,3 +301,13 @@ def test_replies_are_counted_where_they_hold_an_answer_and_where_they_are_one(la
         ids = torch.tensor([layout.prompt(_CONTEXT, reply.question).token_ids])
         out = model.generate(ids, max_new_tokens=24, do_sample=False, pad_token_id=0)[0, ids.shape[1] :]
         assert layout.tokenizer.decode(out, skip_special_tokens=True).strip() == reply.text
+
+
+def test_a_reader_is_asked_independent_questions_and_is_loaded_from_its_folder(layout: Layout, monkeypatch) -> None:
+    monkeypatch.setattr("reader_tuning.examine._TOKENS", 4)
+    model, tokenizer = load_reader(bundled.reader_path())
+    assert (model.dtype, len(tokenizer)) == (torch.bfloat16, len(layout.tokenizer))
+    found = ask(model, layout, n=2, seed=2)
+    assert {name: task["shares"]["n"] for name, task in found.items()} == {"fresh-facts": 2, "fresh-sections": 2}
+    asked = [reply["question"] for reply in found["fresh-facts"]["replies"]]
+    assert asked == [one.question for one in INDEPENDENT["fresh-facts"].examples(2, 2)]
