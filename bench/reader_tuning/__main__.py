@@ -54,7 +54,7 @@ def main() -> None:
     every = given.every or (_EVERY if given.shape else Settings.every)
     settings = Settings(
         steps=given.steps, contexts=given.batch, rate=given.rate, seed=given.seed, every=every,
-        warm_up=min(Settings.warm_up, given.steps // 10),
+        warm_up=min(Settings.warm_up, max(1, given.steps // 10)),
     )  # fmt: skip
     if given.only_write:
         write_part(material.examined, given.out / "examined")
