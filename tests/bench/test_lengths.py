@@ -20,10 +20,10 @@ PLAIN = contenders(["naive"], (0.3,), controls=("full",))
 ONE = Sampling(max_new_tokens=1)
 
 
-def asked(name: str, *lengths: int, **more: object) -> list[Example]:
+def asked(name: str, *lengths: int, titles: tuple[str, ...] = ()) -> list[Example]:
     """Questions of one chunk each, so many letters long."""
     return [
-        Example(f"{name}-{n}", name, ("x" * length,), "Who?", ("Ada",), (), **more)  # type: ignore[arg-type]
+        Example(f"{name}-{n}", name, ("x" * length,), "Who?", ("Ada",), (), titles=titles)
         for n, length in enumerate(lengths)
     ]
 
