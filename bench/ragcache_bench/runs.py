@@ -13,7 +13,8 @@ from ragcache_bench.asking import Asked, Job, pages_of, work
 from ragcache_bench.contenders import Contender, in_turn
 from ragcache_bench.fused_neighbours import Kind
 from ragcache_bench.records import Journal, Record, digest
-from ragcache_bench.tasks import Example
+from ragcache_bench.references import EVIDENCE
+from ragcache_bench.tasks import KNOWN, Example
 from ragcache_bench.tasks.example import add_titles
 from ragcache_bench.workers import Workers
 
@@ -57,7 +58,8 @@ class Bench:
         neighbours come from that whole pool, not from its own question's chunks. The contenders take turns on each
         question, in rotating order, so that whatever else the machine does hits all of them alike; the seeds of random
         selection take turns over the questions. Those with a title line answer among themselves, where titles
-        add anything: their chunks are others.
+        add anything: their chunks are others. The reference `evidence` is not asked where a set marks none: it would
+        be told nothing, and be `naive`.
 
         Parameters
         ----------
@@ -139,6 +141,8 @@ def _parts(
     name: str, examples: Sequence[Example], field: Sequence[Contender]
 ) -> Iterator[tuple[str, Sequence[Example], Sequence[Contender]]]:
     """A task as it is, and its questions with titles in the chunks, each with who answers them so."""
+    if name not in KNOWN and not any(example.gold for example in examples):
+        field = [who for who in field if who.method.name != EVIDENCE.name]
     yield name, examples, [who for who in field if not who.titled]
     titled = [add_titles(example) for example in examples]
     those = [who for who in field if who.titled]

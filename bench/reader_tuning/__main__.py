@@ -11,12 +11,13 @@ from ragcache.model import smollm2
 from reader_tuning.adapter import Adapter
 from reader_tuning.contexts import Contexts
 from reader_tuning.notes import Notes
-from reader_tuning.passages import Material, load, write_part
+from reader_tuning.passages import load, write_part
 from reader_tuning.readers import load_reader
 from reader_tuning.row_files import write_rows
 from reader_tuning.rows import Layout
 from reader_tuning.shapes import SHAPES, reshape
-from reader_tuning.tuner import Settings, Tuner
+from reader_tuning.tuner import Settings, Source, Tuner
+from reader_tuning.value_first import ValueFirst
 
 BASE = "HuggingFaceTB/SmolLM2-135M-Instruct"
 _RANK, _SHAPE_RANK, _ALPHA = 12, 32, 24.0
@@ -37,6 +38,7 @@ def main() -> None:
     parser.add_argument(
         "--start", type=Path, help="with --shape: a reader, or an adapter of the tuned model, to go on from"
     )
+    parser.add_argument("--value-first", action="store_true", help="with --shape: only facts told value first")
     parser.add_argument("--steps", type=int, default=Settings.steps)
     parser.add_argument("--rate", type=float, default=Settings.rate, help="learning rate")
     parser.add_argument("--seed", type=int, default=Settings.seed)
@@ -47,8 +49,8 @@ def main() -> None:
     parser.add_argument("--only-write", action="store_true", help="write the questions kept apart, and tune nothing")
     parser.add_argument("--contexts", type=int, default=600, help="with --only-write: contexts to train on elsewhere")
     given = parser.parse_args()
-    if given.start and not given.shape:
-        parser.error("--start goes with --shape; name one")
+    if (given.start or given.value_first) and not given.shape:
+        parser.error("--start and --value-first go with --shape; name one")
     torch.set_num_threads(1)  # of each worker
     material = load(given.data)
     every = given.every or (_EVERY if given.shape else Settings.every)
@@ -62,7 +64,8 @@ def main() -> None:
         write_rows(material, given.out, given.contexts, given.seed)
     elif given.shape:
         start = given.start or smollm2.prepare_checkpoint(bundled.adapter_path())
-        tune_shape(given.out, given.shape, start, material, settings, given.device, given.threads)
+        notes: Source = ValueFirst() if given.value_first else Notes(Contexts(material, worlds=False))
+        tune_shape(given.out, given.shape, start, notes, settings, given.device, given.threads)
     else:
         model, tokenizer = load_reader(smollm2.prepare_checkpoint())
         model.to(given.device)
@@ -71,15 +74,16 @@ def main() -> None:
 
 
 def tune_shape(
-    out: Path, name: str, start: Path, material: Material, settings: Settings, device: str = "cpu", workers: int = 1
+    out: Path, name: str, start: Path, notes: Source, settings: Settings, device: str = "cpu", workers: int = 1
 ) -> None:
-    """Tune a reader of another shape on invented notes, and write it to the folder's `reader/`."""
+    """Tune a reader of another shape on notes, and write it to the folder's `reader/`."""
     model, tokenizer = load_reader(start)
-    notes, layout, rng = Notes(Contexts(material, worlds=False)), Layout(tokenizer), random.Random(0)
+    layout, rng = Layout(tokenizer), random.Random(0)
     sample = [torch.tensor([layout.row(rng, notes.draw(rng)).ids]) for _ in range(_SAMPLE)]
     made = reshape(model, SHAPES[name], sample).to(device)
     adapter = Adapter.new(dict(made.named_parameters()), _SHAPE_RANK, _ALPHA, settings.seed)
-    tuner = Tuner(out, made, tokenizer, notes, adapter, settings, f"{name} of {start}", workers)
+    base = f"{name} of {start}, on {type(notes).__name__}"
+    tuner = Tuner(out, made, tokenizer, notes, adapter, settings, base, workers)
     tuner.run()
     tuner.export(out / "reader")
 

@@ -49,12 +49,12 @@ class Notes:
         """Return a context; it may be without questions."""
         if rng.random() < _PUBLIC:
             return self._public.draw(rng)
-        return _asked(rng, _draw_notes(rng))
+        return ask_some(rng, _draw_notes(rng))
 
     def validation(self) -> Mapping[str, Iterable[Context]]:
         """Notes about names that are never trained on, in wordings of which some are not either."""
         rng = random.Random(77)
-        return {"notes": [_asked(rng, _draw_notes(rng, held=True)) for _ in range(_VALIDATION)]}
+        return {"notes": [ask_some(rng, _draw_notes(rng, held=True)) for _ in range(_VALIDATION)]}
 
 
 def _draw_notes(rng: random.Random, held: bool = False) -> Drawn:
@@ -72,6 +72,7 @@ def _draw_notes(rng: random.Random, held: bool = False) -> Drawn:
     return world.finish([world.ask(fact) for fact in world.facts])
 
 
-def _asked(rng: random.Random, drawn: Drawn) -> Context:
+def ask_some(rng: random.Random, drawn: Drawn) -> Context:
+    """A context with some of its questions, in any order."""
     asked = [(question.text, (question.reply,)) for question in drawn.questions]
     return Context(tuple(drawn.chunks), tuple(rng.sample(asked, min(_MOST, len(asked)))))

@@ -46,13 +46,18 @@ def _unseen(ways: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(way for way in ways if _bare(way) not in _EXAMINED) or ways
 
 
+def value_first(relation: Relation) -> tuple[str, ...]:
+    """The wordings of a relation that have the value before the subject."""
+    return tuple(way for way in relation.says if 0 <= way.find("{o}") < way.find("{s}"))
+
+
 def balanced(relation: Relation) -> Relation:
     """A relation told as often with the value before the subject as after it, where it can be told so at all.
 
     A fifth of the wordings have it before, and most errors on independent facts were of that kind: the value has to be
     found from the name behind it.
     """
-    before = tuple(way for way in relation.says if 0 <= way.find("{o}") < way.find("{s}"))
+    before = value_first(relation)
     if not before:
         return relation
     behind = len(relation.says) - len(before)

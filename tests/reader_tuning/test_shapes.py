@@ -1,13 +1,9 @@
-import random
 from dataclasses import replace
 
 import pytest
 import torch
 from conftest import tiny_model
 from reader_training.forward import hidden_states
-from reader_tuning.contexts import Contexts
-from reader_tuning.notes import Notes
-from reader_tuning.passages import Material, Part, Passage
 from reader_tuning.shapes import SHAPES, Shape, reshape
 from transformers import PreTrainedModel
 
@@ -79,16 +75,3 @@ def test_shapes_fit_the_model_they_are_for() -> None:
     assert depths["shallow"] < 30 < depths["deep"]
     assert all(layer < 30 for shape in SHAPES.values() for part in shape.layers for layer in part)
     assert len({replace(shape) for shape in SHAPES.values()}) == len(SHAPES)
-
-
-def test_notes_hold_their_answers_and_public_passages_come_in_between() -> None:
-    passage = Passage("Tide", "Anna Quill leads the Tide.", (("Who leads the Tide?", ("Anna Quill",)),))
-    part = Part([[passage]], [passage])
-    notes = Notes(Contexts(Material(part, part, Part(), (passage,)), worlds=False))
-    drawn = [notes.draw(random.Random(number)) for number in range(80)]
-    assert drawn[7] == notes.draw(random.Random(7))
-    assert 3 < sum("Anna Quill leads the Tide." in "\n".join(one.passages) for one in drawn) < 30
-    assert max(len(one.asked) for one in drawn) == 16
-    held = [*notes.validation()["notes"]]
-    assert [*notes.validation()["notes"]] == held
-    assert sum(len(one.asked) for one in held) > 30

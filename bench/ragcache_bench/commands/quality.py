@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ragcache.method import Method
-    from ragcache_bench.records import Record
     from ragcache_bench.tasks import Example, Task
 
 METHODS = "auto,prefix,naive,link0,epic,cacheblend,fusionrag,prophetkv"
@@ -186,7 +185,7 @@ def on_tasks(
         examples = {name: task.examples(setup.n, seed) for name, task in chosen.items()}
         warned = _warned(chosen, examples)
         check_lengths(examples, field, asked.reader, asked.sampling)
-        records = _told(asked.answers(examples, field), examples)
+        records = asked.answers(examples, field)
         about = report.meta(
             **report.about_reader(asked.reader), **setup.about(), n=setup.n, seed=seed, workers=workers,
             together=together, tasks={name: repr(task) for name, task in chosen.items()},
@@ -267,15 +266,6 @@ def _warned(chosen: "Mapping[str, Task]", examples: "Mapping[str, Sequence[Examp
         for warning in warnings:
             note(f"{name}: {warning}")
     return {name: warnings for name, warnings in found.items() if warnings}
-
-
-def _told(records: "Sequence[Record]", examples: "Mapping[str, Sequence[Example]]") -> "list[Record]":
-    """The same without the row `evidence` where a set does not mark evidence: it was told nothing, and was `naive`."""
-    from ragcache_bench.references import EVIDENCE
-    from ragcache_bench.tasks import KNOWN
-
-    blind = {name for name, of in examples.items() if name not in KNOWN and not any(one.gold for one in of)}
-    return [record for record in records if record.method != EVIDENCE.name or record.task not in blind]
 
 
 def _refuse(reason: str, **given: object) -> None:
