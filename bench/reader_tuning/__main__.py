@@ -33,7 +33,7 @@ def main() -> None:
     """Parse the command line and tune."""
     parser = argparse.ArgumentParser(prog="python -m reader_tuning", description="Tune SmolLM2 to read passages.")
     parser.add_argument("--data", type=Path, required=True, help="folder of the public files, see docs/reader.md")
-    parser.add_argument("--out", type=Path, required=True, help="folder for checkpoints, log and the adapter/")
+    parser.add_argument("--out", type=Path, required=True, help="folder for checkpoints, log and what is tuned")
     parser.add_argument("--shape", choices=list(SHAPES), help="tune the tuned model on invented notes, in this shape")
     parser.add_argument(
         "--start", type=Path, help="with --shape: a reader, or an adapter of the tuned model, to go on from"
@@ -71,6 +71,7 @@ def main() -> None:
         model.to(given.device)
         adapter = Adapter.new(dict(model.named_parameters()), _RANK, _ALPHA, settings.seed)
         Tuner(given.out, model, tokenizer, Contexts(material), adapter, settings, BASE, given.threads).run()
+        adapter.save(given.out / "adapter", BASE)
 
 
 def tune_shape(

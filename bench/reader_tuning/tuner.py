@@ -70,7 +70,7 @@ class Tuner:
     Parameters
     ----------
     folder : Path
-        Receives `state.safetensors`, `log.jsonl`, `answers.json`, and the `adapter/` at every checkpoint.
+        Receives `state.safetensors` and `answers.json` at every checkpoint, and `log.jsonl`.
     model : PreTrainedModel
         A Llama or Qwen3; its dtype is that of the arithmetic.
     tokenizer : PreTrainedTokenizerBase
@@ -82,7 +82,7 @@ class Tuner:
     settings : Settings
         How.
     base : str
-        What is tuned: a hub id, which PEFT is told, or a shape and what it was made of.
+        What is tuned, and on what: another run's folder is refused by it.
     workers : int
         Threads that read a step's contexts side by side, each on one core.
 
@@ -244,7 +244,6 @@ class Tuner:
     def _save(self) -> None:
         about = {**self._ours, "step": self._step, "seconds": self._seconds, "tokens": self._tokens}
         checkpoint.save(self.folder, list(self.adapter.parameters()), self._adam, about)
-        self.adapter.save(self.folder / "adapter", self.base)
 
     def _load(self) -> None:
         about = checkpoint.load(self.folder, list(self.adapter.parameters()), self._adam, self._ours)
