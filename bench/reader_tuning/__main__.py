@@ -38,7 +38,8 @@ def main() -> None:
     parser.add_argument(
         "--start", type=Path, help="with --shape: a reader, or an adapter of the tuned model, to go on from"
     )
-    parser.add_argument("--value-first", action="store_true", help="with --shape: only facts told value first")
+    parser.add_argument("--value-first", type=float, default=0.0, help="share of facts told value first, with --shape")
+    parser.add_argument("--relations", type=int, default=2, help="most that these tell of each subject")
     parser.add_argument("--steps", type=int, default=Settings.steps)
     parser.add_argument("--rate", type=float, default=Settings.rate, help="learning rate")
     parser.add_argument("--seed", type=int, default=Settings.seed)
@@ -64,7 +65,9 @@ def main() -> None:
         write_rows(material, given.out, given.contexts, given.seed)
     elif given.shape:
         start = given.start or smollm2.prepare_checkpoint(bundled.adapter_path())
-        notes: Source = ValueFirst() if given.value_first else Notes(Contexts(material, worlds=False))
+        notes: Source = Notes(Contexts(material, worlds=False))
+        if given.value_first:
+            notes = ValueFirst(notes, given.value_first, given.relations)
         tune_shape(given.out, given.shape, start, notes, settings, given.device, given.threads)
     else:
         model, tokenizer = load_reader(smollm2.prepare_checkpoint())
@@ -83,7 +86,7 @@ def tune_shape(
     sample = [torch.tensor([layout.row(rng, notes.draw(rng)).ids]) for _ in range(_SAMPLE)]
     made = reshape(model, SHAPES[name], sample).to(device)
     adapter = Adapter.new(dict(made.named_parameters()), _SHAPE_RANK, _ALPHA, settings.seed)
-    base = f"{name} of {start}, on {type(notes).__name__}"
+    base = f"{name} of {start}, on {notes}"
     tuner = Tuner(out, made, tokenizer, notes, adapter, settings, base, workers)
     tuner.run()
     tuner.export(out / "reader")

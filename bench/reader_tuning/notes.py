@@ -45,6 +45,9 @@ class Notes:
     def __init__(self, public: Contexts) -> None:
         self._public = public
 
+    def __str__(self) -> str:
+        return "notes"
+
     def draw(self, rng: random.Random) -> Context:
         """Return a context; it may be without questions."""
         if rng.random() < _PUBLIC:

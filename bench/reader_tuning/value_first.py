@@ -13,10 +13,12 @@ from ragcache_bench.questions.worlds import World
 
 from reader_tuning.contexts import Context
 from reader_tuning.notes import LEVEL, ask_some
+from reader_tuning.tuner import Source
 from reader_tuning.wide import LEXICON, value_first
 
-_SUBJECTS, _ONE_RELATION = (3, 5), 0.6
-"""How many subjects; share of the contexts that tell one thing of each, the others telling two."""
+_SUBJECTS = (3, 5)
+_FILLER = 0.3
+"""Of half of the contexts that tell more than two things of each subject; the others tell nothing else."""
 _VALIDATION = 4
 """Contexts that the curve is drawn from."""
 
@@ -36,21 +38,39 @@ _LEVEL = replace(LEVEL, filler=0.0, titled=0.0, alike=0.0, least=0)
 
 
 class ValueFirst:
-    """Draws contexts of a few facts told with the value first."""
+    """Draws contexts of a few facts told with the value first, among others.
+
+    Parameters
+    ----------
+    others : Source
+        Draws the others.
+    share : float
+        Share of the contexts that are drawn here; 1 leaves others out.
+    relations : int
+        Most that is told of each subject. With one or two a name is often told of once, and its relation need not be
+        looked at.
+    """
+
+    def __init__(self, others: Source, share: float = 1.0, relations: int = 2) -> None:
+        self._others, self._share, self._relations = others, share, relations
+
+    def __str__(self) -> str:
+        return f"{self._others}, {self._share:.0%} value first with up to {self._relations} relations"
 
     def draw(self, rng: random.Random) -> Context:
         """Return a context."""
-        return _draw(rng)
+        return self._facts(rng) if rng.random() < self._share else self._others.draw(rng)
 
     def validation(self) -> Mapping[str, Iterable[Context]]:
-        """Facts about names that are never trained on."""
+        """Facts about names that are never trained on, and what the others are examined by."""
         rng = random.Random(77)
-        return {"value-first": [_draw(rng, held=True) for _ in range(_VALIDATION)]}
+        own = {"value-first": [self._facts(rng, held=True) for _ in range(_VALIDATION)]}
+        return own if self._share == 1 else {**own, **self._others.validation()}
 
-
-def _draw(rng: random.Random, held: bool = False) -> Context:
-    world = World(rng, _LEVEL, held, VALUE_FIRST)
-    relations = 1 if rng.random() < _ONE_RELATION else 2
-    facts = world.table(rng.choice(VALUE_FIRST.kinds), rng.randint(*_SUBJECTS), relations, {})
-    world.tell_plainly(facts)
-    return ask_some(rng, world.finish([world.ask(fact) for fact in facts]))
+    def _facts(self, rng: random.Random, held: bool = False) -> Context:
+        relations = rng.randint(1, self._relations)
+        level = replace(_LEVEL, filler=_FILLER) if relations > 2 and rng.random() < 0.5 else _LEVEL
+        world = World(rng, level, held, VALUE_FIRST)
+        facts = world.table(rng.choice(VALUE_FIRST.kinds), rng.randint(*_SUBJECTS), relations, {})
+        world.tell_plainly(facts)
+        return ask_some(rng, world.finish([world.ask(fact) for fact in facts]))
