@@ -10,6 +10,7 @@ from ragcache import bundled
 from ragcache.model import smollm2
 from reader_tuning.adapter import Adapter
 from reader_tuning.contexts import Contexts
+from reader_tuning.facts import WORDINGS, Facts
 from reader_tuning.notes import Notes
 from reader_tuning.passages import load, write_part
 from reader_tuning.readers import load_reader
@@ -17,7 +18,6 @@ from reader_tuning.row_files import write_rows
 from reader_tuning.rows import Layout
 from reader_tuning.shapes import SHAPES, reshape
 from reader_tuning.tuner import Settings, Source, Tuner
-from reader_tuning.value_first import ValueFirst
 
 BASE = "HuggingFaceTB/SmolLM2-135M-Instruct"
 _RANK, _SHAPE_RANK, _ALPHA = 12, 32, 24.0
@@ -38,8 +38,10 @@ def main() -> None:
     parser.add_argument(
         "--start", type=Path, help="with --shape: a reader, or an adapter of the tuned model, to go on from"
     )
-    parser.add_argument("--value-first", type=float, default=0.0, help="share of facts told value first, with --shape")
-    parser.add_argument("--relations", type=int, default=2, help="most that these tell of each subject")
+    parser.add_argument("--facts", choices=list(WORDINGS), help="with --shape: plain facts, told so, and nothing else")
+    parser.add_argument(
+        "--relations", type=int, nargs=2, default=(1, 2), help="fewest and most of them of each subject"
+    )
     parser.add_argument("--steps", type=int, default=Settings.steps)
     parser.add_argument("--rate", type=float, default=Settings.rate, help="learning rate")
     parser.add_argument("--seed", type=int, default=Settings.seed)
@@ -50,8 +52,8 @@ def main() -> None:
     parser.add_argument("--only-write", action="store_true", help="write the questions kept apart, and tune nothing")
     parser.add_argument("--contexts", type=int, default=600, help="with --only-write: contexts to train on elsewhere")
     given = parser.parse_args()
-    if (given.start or given.value_first) and not given.shape:
-        parser.error("--start and --value-first go with --shape; name one")
+    if (given.start or given.facts) and not given.shape:
+        parser.error("--start and --facts go with --shape; name one")
     torch.set_num_threads(1)  # of each worker
     material = load(given.data)
     every = given.every or (_EVERY if given.shape else Settings.every)
@@ -65,9 +67,7 @@ def main() -> None:
         write_rows(material, given.out, given.contexts, given.seed)
     elif given.shape:
         start = given.start or smollm2.prepare_checkpoint(bundled.adapter_path())
-        notes: Source = Notes(Contexts(material, worlds=False))
-        if given.value_first:
-            notes = ValueFirst(notes, given.value_first, given.relations)
+        notes = Facts(given.facts, tuple(given.relations)) if given.facts else Notes(Contexts(material, worlds=False))
         tune_shape(given.out, given.shape, start, notes, settings, given.device, given.threads)
     else:
         model, tokenizer = load_reader(smollm2.prepare_checkpoint())

@@ -1,9 +1,9 @@
 import random
 
 from reader_tuning.contexts import Contexts
+from reader_tuning.facts import VALUE_FIRST, Facts
 from reader_tuning.notes import Notes
 from reader_tuning.passages import Material, Part, Passage
-from reader_tuning.value_first import VALUE_FIRST, ValueFirst
 
 
 def _notes() -> Notes:
@@ -23,23 +23,16 @@ def test_notes_hold_their_answers_and_public_passages_come_in_between() -> None:
     assert sum(len(one.asked) for one in held) > 30
 
 
-def test_facts_are_told_with_the_value_first_of_a_few_subjects() -> None:
+def test_plain_facts_of_a_few_subjects_are_told_with_the_value_first_or_either_way() -> None:
     ways = [way for rows in VALUE_FIRST.relations.values() for row in rows for way in row.says]
     assert len(ways) > 1000
     assert all(0 <= way.find("{o}") < way.find("{s}") for way in ways)
-    others = _notes()
-    only = ValueFirst(others)
-    for number in range(60):
-        drawn = only.draw(random.Random(number))
-        assert drawn == only.draw(random.Random(number))
-        assert 3 <= len(drawn.asked) <= 10
-        assert all(answers[0] in "\n".join(drawn.passages) for _, answers in drawn.asked)
-    assert {*only.validation()} == {"value-first"}
-
-
-def test_facts_told_value_first_come_among_other_notes() -> None:
-    some = ValueFirst(_notes(), share=0.5, relations=4)
-    texts = ["\n".join(some.draw(random.Random(number)).passages) for number in range(80)]
-    assert 1 < sum("Anna Quill leads the Tide." in text for text in texts) < 12  # a tenth of half
-    assert {*some.validation()} == {"value-first", "notes"}
-    assert str(some) == "notes, 50% value first with up to 4 relations"
+    for wordings, relations, most in (("value-first", (1, 2), 10), ("either", (2, 4), 16)):
+        source = Facts(wordings, relations)
+        drawn = [source.draw(random.Random(number)) for number in range(60)]
+        assert drawn[7] == source.draw(random.Random(7))
+        sizes = [len(one.asked) for one in drawn]
+        assert (min(sizes), max(sizes)) == (3 * relations[0], most)
+        assert all(answers[0] in "\n".join(one.passages) for one in drawn for _, answers in one.asked)
+        assert [*source.validation()["facts"]] == [*source.validation()["facts"]]
+    assert str(source) == "facts (either, 2 to 4 of a subject)"
