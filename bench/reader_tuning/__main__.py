@@ -11,6 +11,7 @@ from ragcache.model import smollm2
 from reader_tuning.adapter import Adapter
 from reader_tuning.contexts import Contexts
 from reader_tuning.facts import WORDINGS, Facts
+from reader_tuning.mixture import Mixture
 from reader_tuning.notes import Notes
 from reader_tuning.passages import load, write_part
 from reader_tuning.readers import load_reader
@@ -38,7 +39,8 @@ def main() -> None:
     parser.add_argument(
         "--start", type=Path, help="with --shape: a reader, or an adapter of the tuned model, to go on from"
     )
-    parser.add_argument("--facts", choices=list(WORDINGS), help="with --shape: plain facts, told so, and nothing else")
+    parser.add_argument("--facts", choices=list(WORDINGS), help="with --shape: plain facts, told so, among the notes")
+    parser.add_argument("--share", type=float, default=1.0, help="share of the contexts that tell such facts")
     parser.add_argument(
         "--relations", type=int, nargs=2, default=(1, 2), help="fewest and most of them of each subject"
     )
@@ -67,7 +69,10 @@ def main() -> None:
         write_rows(material, given.out, given.contexts, given.seed)
     elif given.shape:
         start = given.start or smollm2.prepare_checkpoint(bundled.adapter_path())
-        notes = Facts(given.facts, tuple(given.relations)) if given.facts else Notes(Contexts(material, worlds=False))
+        notes: Source = Notes(Contexts(material, worlds=False))
+        if given.facts:
+            facts = Facts(given.facts, tuple(given.relations))
+            notes = facts if given.share == 1 else Mixture(facts, notes, given.share)
         tune_shape(given.out, given.shape, start, notes, settings, given.device, given.threads)
     else:
         model, tokenizer = load_reader(smollm2.prepare_checkpoint())

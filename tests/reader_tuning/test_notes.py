@@ -2,6 +2,7 @@ import random
 
 from reader_tuning.contexts import Contexts
 from reader_tuning.facts import VALUE_FIRST, Facts
+from reader_tuning.mixture import Mixture
 from reader_tuning.notes import Notes
 from reader_tuning.passages import Material, Part, Passage
 
@@ -36,3 +37,11 @@ def test_plain_facts_of_a_few_subjects_are_told_with_the_value_first_or_either_w
         assert all(answers[0] in "\n".join(one.passages) for one in drawn for _, answers in one.asked)
         assert [*source.validation()["facts"]] == [*source.validation()["facts"]]
     assert str(source) == "facts (either, 2 to 4 of a subject)"
+
+
+def test_plain_facts_come_among_other_notes() -> None:
+    both = Mixture(Facts("value-first", (1, 2)), _notes(), share=0.5)
+    texts = ["\n".join(both.draw(random.Random(number)).passages) for number in range(80)]
+    assert 1 < sum("Anna Quill leads the Tide." in text for text in texts) < 12  # a tenth of half
+    assert [*both.validation()] == ["facts", "notes"]
+    assert str(both) == "50% facts (value-first, 1 to 2 of a subject), else notes"
