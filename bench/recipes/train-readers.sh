@@ -1,6 +1,6 @@
 # Readers tuned on invented notes, whose chunks always see each other: one in the tuned SmolLM2's own shape, and the others from it.
 # RAGCACHE_DATA names the folder of the public files, see docs/reader.md. Interrupted, it resumes. What the first differs by from the
-# tuned SmolLM2 is kept in bench/readers/notes; remove that folder to make it again, in three hours on two cores. In its first sitting
+# tuned SmolLM2 is kept in bench/readers/notes; remove that folder to make it again, in four hours on two cores. In its first sitting
 # a fifth of the statements had the value first, not half, and in its first two half of the notes were dense, not seven in ten.
 tuned() {
     name=$1
@@ -17,10 +17,13 @@ if [ ! -d bench/readers/notes ]; then
     tuned fourth $(from third) --facts value-first --relations 1 2 --seed 21 --steps 180 --batch 8 --every 90
     tuned fifth $(from fourth) --facts either --relations 2 4 --seed 31 --steps 100 --batch 6 --every 50
     tuned sixth $(from fifth) --seed 24 --steps 110 --rate 4e-4 --every 110
-    PYTHONPATH=bench python -m reader_tuning.difference runs/readers/sixth/reader --out bench/readers/notes
+    tuned seventh $(from fifth) --facts either --relations 2 4 --share 0.5 --seed 25 --steps 170 --batch 5 --rate 5e-4 --every 170
+    PYTHONPATH=bench python -m reader_tuning.average runs/readers/seventh/reader runs/readers/sixth/reader --out runs/readers/average/reader
+    tuned eighth $(from average) --facts either --relations 2 4 --share 0.35 --seed 26 --steps 105 --batch 5 --rate 4e-4 --every 105
+    PYTHONPATH=bench python -m reader_tuning.difference runs/readers/eighth/reader --out bench/readers/notes
 fi
 PYTHONPATH=bench python -m reader_tuning.independent bench/readers/notes --threads 2 --out docs/benchmarks/notes-independent.json
-others="--start bench/readers/notes --rate 5e-4"
+others="--start bench/readers/notes --rate 5e-4 --facts either --relations 2 4 --share 0.35"
 tuned heads --shape heads --seed 2 --steps 50 $others
 tuned rope --shape rope --seed 3 --steps 50 $others
 tuned deep --shape deep --seed 6 --steps 50 $others

@@ -1,9 +1,11 @@
+from copy import deepcopy
 from dataclasses import replace
 
 import pytest
 import torch
 from conftest import tiny_model
 from reader_training.forward import hidden_states
+from reader_tuning.average import average
 from reader_tuning.shapes import SHAPES, Shape, reshape
 from transformers import PreTrainedModel
 
@@ -68,6 +70,18 @@ def test_every_shape_is_trained_as_transformers_runs_it(model: PreTrainedModel, 
     (ours,) = hidden_states(dict(made.named_parameters()), made.config, IDS, bias, positions, torch.float32)
     with torch.no_grad():
         assert torch.allclose(ours, made.model(IDS).last_hidden_state, atol=1e-4)
+
+
+def test_an_average_lies_between_and_of_one_model_is_itself(model: PreTrainedModel) -> None:
+    before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
+    other = deepcopy(model)
+    with torch.no_grad():
+        for weight in other.parameters():
+            weight.add_(2.0)
+    for name, weight in average([other, model]).named_parameters():
+        assert torch.allclose(weight, before[name] + 1.0, atol=1e-6), name
+    assert all(torch.equal(weight, before[name]) for name, weight in model.named_parameters())
+    assert all(torch.equal(weight, before[name]) for name, weight in average([deepcopy(model)]).named_parameters())
 
 
 def test_shapes_fit_the_model_they_are_for() -> None:
