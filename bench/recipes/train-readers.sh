@@ -1,29 +1,20 @@
 # Readers tuned on invented notes, whose chunks always see each other: one in the tuned SmolLM2's own shape, and the others from it.
 # RAGCACHE_DATA names the folder of the public files, see docs/reader.md. Interrupted, it resumes. What the first differs by from the
-# tuned SmolLM2 is kept in bench/readers/notes; remove that folder to make it again, in four hours on two cores. In its first sitting
+# tuned SmolLM2 is kept in bench/readers/notes; remove that folder to make it again, in two hours on two cores. In its first sitting
 # a fifth of the statements had the value first, not half, and in its first two half of the notes were dense, not seven in ten.
 tuned() {
     name=$1
     shift
     PYTHONPATH=bench python -m reader_tuning --data "$RAGCACHE_DATA" --out "runs/readers/$name" --threads 2 "$@"
 }
-from() {
-    echo --shape same --start "runs/readers/$1/reader"
-}
 if [ ! -d bench/readers/notes ]; then
     tuned first --shape same --seed 1 --steps 550 --every 110
-    tuned second $(from first) --seed 11 --steps 200 --rate 5e-4 --every 100
-    tuned third $(from second) --seed 12 --steps 300 --batch 2 --rate 5e-4 --every 300
-    tuned fourth $(from third) --facts value-first --relations 1 2 --seed 21 --steps 180 --batch 8 --every 90
-    tuned fifth $(from fourth) --facts either --relations 2 4 --seed 31 --steps 100 --batch 6 --every 50
-    tuned sixth $(from fifth) --seed 24 --steps 110 --rate 4e-4 --every 110
-    tuned seventh $(from fifth) --facts either --relations 2 4 --share 0.5 --seed 25 --steps 170 --batch 5 --rate 5e-4 --every 170
-    PYTHONPATH=bench python -m reader_tuning.average runs/readers/seventh/reader runs/readers/sixth/reader --out runs/readers/average/reader
-    tuned eighth $(from average) --facts either --relations 2 4 --share 0.35 --seed 26 --steps 105 --batch 5 --rate 4e-4 --every 105
-    PYTHONPATH=bench python -m reader_tuning.difference runs/readers/eighth/reader --out bench/readers/notes
+    tuned second --shape same --start runs/readers/first/reader --seed 11 --steps 200 --rate 5e-4 --every 100
+    tuned third --shape same --start runs/readers/second/reader --seed 12 --steps 300 --batch 2 --rate 5e-4 --every 300
+    PYTHONPATH=bench python -m reader_tuning.difference runs/readers/third/reader --out bench/readers/notes
 fi
 PYTHONPATH=bench python -m reader_tuning.independent bench/readers/notes --threads 2 --out docs/benchmarks/notes-independent.json
-others="--start bench/readers/notes --rate 5e-4 --facts either --relations 2 4 --share 0.35"
+others="--start bench/readers/notes --rate 5e-4"
 tuned heads --shape heads --seed 2 --steps 50 $others
 tuned rope --shape rope --seed 3 --steps 50 $others
 tuned deep --shape deep --seed 6 --steps 50 $others
