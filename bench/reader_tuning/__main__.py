@@ -39,10 +39,10 @@ def main() -> None:
     parser.add_argument(
         "--start", type=Path, help="with --shape: a reader, or an adapter of the tuned model, to go on from"
     )
-    parser.add_argument("--facts", choices=list(WORDINGS), help="with --shape: plain facts, told so, among the notes")
-    parser.add_argument("--share", type=float, default=1.0, help="share of the contexts that tell such facts")
+    parser.add_argument("--facts", choices=list(WORDINGS), help="with --shape: plain facts, told so")
+    parser.add_argument("--share", type=float, default=1.0, help="with --facts: share of the contexts that tell them")
     parser.add_argument(
-        "--relations", type=int, nargs=2, default=(1, 2), help="fewest and most of them of each subject"
+        "--relations", type=int, nargs=2, default=(1, 2), help="with --facts: fewest and most told of each subject"
     )
     parser.add_argument("--steps", type=int, default=Settings.steps)
     parser.add_argument("--rate", type=float, default=Settings.rate, help="learning rate")

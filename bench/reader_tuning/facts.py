@@ -53,18 +53,15 @@ class Facts:
     def __str__(self) -> str:
         return f"facts ({self._wordings}, {self._relations[0]} to {self._relations[1]} of a subject)"
 
-    def draw(self, rng: random.Random) -> Context:
-        """Return a context."""
-        return self._draw(rng)
-
-    def validation(self) -> Mapping[str, Iterable[Context]]:
-        """Facts about names that are never trained on."""
-        rng = random.Random(77)
-        return {"facts": [self._draw(rng, held=True) for _ in range(_VALIDATION)]}
-
-    def _draw(self, rng: random.Random, held: bool = False) -> Context:
+    def draw(self, rng: random.Random, held: bool = False) -> Context:
+        """Return a context; `held`, about names that are never trained on."""
         lexicon = WORDINGS[self._wordings]
         world = World(rng, _LEVEL, held, lexicon)
         facts = world.table(rng.choice(lexicon.kinds), rng.randint(*_SUBJECTS), rng.randint(*self._relations), {})
         world.tell_plainly(facts)
         return ask_some(rng, world.finish([world.ask(fact) for fact in facts]))
+
+    def validation(self) -> Mapping[str, Iterable[Context]]:
+        """Facts about names that are never trained on."""
+        rng = random.Random(77)
+        return {"facts": [self.draw(rng, held=True) for _ in range(_VALIDATION)]}

@@ -1,6 +1,7 @@
 # What further sittings teach the reader of invented notes that is kept in bench/readers/notes: two hours on two cores. It resumes.
 # RAGCACHE_DATA names the folder of the public files, see docs/reader.md. The committed figures began with the reader that the kept
-# adapter was taken from; `fifth` begins where `fourth` ended, `sixth` and `seventh` where `fifth` did.
+# adapter was taken from. `fifth` begins where `fourth` ended, `sixth` and `seventh` where `fifth` did. In their `fourth`
+# three contexts in five told one thing of each subject, not half, and the curves of `fourth` and `fifth` ask other questions.
 tuned() {
     name=$1 start=$2
     shift 2

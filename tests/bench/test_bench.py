@@ -167,6 +167,9 @@ def test_what_a_set_does_not_mark_is_warned_of_and_no_row_is_told_it(
     content = json.loads(out.read_text())
     methods = {row["method"] for row in content["rows"]}
     assert "evidence" not in methods
+    answers = out.with_suffix(".jsonl").read_text()
+    assert '"naive"' in answers
+    assert '"evidence"' not in answers  # nor was it asked
     assert {"full", "naive", "true-deviation"} <= methods
     assert content["meta"]["warnings"]["musique"][0].startswith(warning.removeprefix("musique: "))
     assert warning in out.with_suffix(".md").read_text()
