@@ -40,10 +40,10 @@ def main() -> None:
         "--start", type=Path, help="with --shape: a reader, or an adapter of the tuned model, to go on from"
     )
     parser.add_argument("--facts", choices=list(WORDINGS), help="with --shape: plain facts, told so")
-    parser.add_argument("--share", type=float, default=1.0, help="with --facts: share of the contexts that tell them")
     parser.add_argument(
-        "--relations", type=int, nargs=2, default=(1, 2), help="with --facts: fewest and most told of each subject"
+        "--share", type=float, help="with --facts: share of the contexts that tell them; all by default"
     )
+    parser.add_argument("--relations", type=int, nargs=2, help="with --facts: fewest and most told of each subject")
     parser.add_argument("--steps", type=int, default=Settings.steps)
     parser.add_argument("--rate", type=float, default=Settings.rate, help="learning rate")
     parser.add_argument("--seed", type=int, default=Settings.seed)
@@ -56,6 +56,8 @@ def main() -> None:
     given = parser.parse_args()
     if (given.start or given.facts) and not given.shape:
         parser.error("--start and --facts go with --shape; name one")
+    if (given.share is not None or given.relations) and not given.facts:
+        parser.error("--share and --relations are of plain facts; say how they are told with --facts")
     torch.set_num_threads(1)  # of each worker
     material = load(given.data)
     every = given.every or (_EVERY if given.shape else Settings.every)
@@ -71,8 +73,8 @@ def main() -> None:
         start = given.start or smollm2.prepare_checkpoint(bundled.adapter_path())
         notes: Source = Notes(Contexts(material, worlds=False))
         if given.facts:
-            facts = Facts(given.facts, tuple(given.relations))
-            notes = facts if given.share == 1 else Mixture(facts, notes, given.share)
+            facts = Facts(given.facts, tuple(given.relations)) if given.relations else Facts(given.facts)
+            notes = Mixture(facts, notes, given.share) if given.share is not None else facts
         tune_shape(given.out, given.shape, start, notes, settings, given.device, given.threads)
     else:
         model, tokenizer = load_reader(smollm2.prepare_checkpoint())

@@ -47,7 +47,7 @@ class Facts:
         need not be looked at.
     """
 
-    def __init__(self, wordings: str, relations: tuple[int, int]) -> None:
+    def __init__(self, wordings: str, relations: tuple[int, int] = (1, 2)) -> None:
         self._wordings, self._relations = wordings, relations
 
     def __str__(self) -> str:

@@ -1,6 +1,11 @@
+import json
 import random
+from pathlib import Path
 
+import pytest
+from reader_tuning.__main__ import main
 from reader_tuning.contexts import Contexts
+from reader_tuning.curves import gather
 from reader_tuning.facts import VALUE_FIRST, Facts
 from reader_tuning.mixture import Mixture
 from reader_tuning.notes import Notes
@@ -45,3 +50,26 @@ def test_plain_facts_come_among_other_notes() -> None:
     assert 1 < sum("Anna Quill leads the Tide." in text for text in texts) < 12  # a tenth of half
     assert [*both.validation()] == ["facts", "notes"]
     assert str(both) == "50% facts (value-first, 1 to 2 of a subject), else notes"
+
+
+def test_how_facts_are_drawn_is_refused_where_none_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["--data", str(tmp_path), "--out", str(tmp_path), "--shape", "same"]
+    for more in (["--share", "0.5"], ["--relations", "2", "4"]):
+        monkeypatch.setattr("sys.argv", ["reader_tuning", *given, *more])
+        with pytest.raises(SystemExit):
+            main()
+        assert "--facts" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_curves_hold_examinations_and_some_losses_and_what_was_answered(tmp_path: Path) -> None:
+    log = [{"step": 0, "validation": {}}, {"step": 10, "loss": 2.0}, {"step": 30, "loss": 1.0}]
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "log.jsonl").write_text("\n".join(map(json.dumps, log)))
+    answers = {"meta": {"seed": 2}, "tasks": {"fresh-facts": {"shares": {"n": 4, "exact": 0.5}, "replies": []}}}
+    (tmp_path / "mean.json").write_text(json.dumps(answers))
+    assert gather(tmp_path, ("one", "mean")) == {
+        "curves": {"one": [log[0], log[2]]},
+        "shares": {"mean": {"seed": 2, "fresh-facts": {"n": 4, "exact": 0.5}}},
+    }
