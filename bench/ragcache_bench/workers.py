@@ -6,7 +6,8 @@ import tempfile
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import ceil
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
 
@@ -25,6 +26,8 @@ _PATIENCE = 5.0  # seconds that a process has to end
 @dataclass(frozen=True)
 class Workers:
     """Processes that each load the reader for themselves and take one task after the other, the longest first.
+
+    A task that is more than a process's share of the work is divided; each that works on it encodes its chunks.
 
     Attributes
     ----------
@@ -50,11 +53,11 @@ class Workers:
         WorkerDied
             If one ended otherwise.
         """
-        queue = sorted(jobs, key=_size)
+        queue = sorted(share_out(jobs, self.count), key=_size)
         with ExitStack() as stack:
             # Theirs lie inside, so that nothing is left of one that has to be killed.
             place = stack.enter_context(tempfile.TemporaryDirectory(prefix="ragcache-bench-"))
-            started = (_Worker(self, embedder_name, place) for _ in range(min(self.count, len(jobs))))
+            started = (_Worker(self, embedder_name, place) for _ in range(min(self.count, len(queue))))
             idle = [stack.enter_context(worker) for worker in started]
             for worker in idle:
                 stack.callback(worker.pipe.close)  # all of them, before any is waited for
@@ -154,6 +157,13 @@ def _deaf() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def share_out(jobs: Sequence[Job], count: int) -> list[Job]:
+    """Divide jobs that are more than one process's share by their questions; each part keeps the whole pool."""
+    share = max(1, sum(map(_size, jobs))) / count
+    parts = ((job, max(1, min(len(job.questions), ceil(_size(job) / share)))) for job in jobs)
+    return [replace(job, questions=job.questions[i::many]) for job, many in parts for i in range(many)]
 
 
 def _size(job: Job) -> int:

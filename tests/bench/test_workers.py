@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 from conftest import byte_tokenizer, tiny_model
-from ragcache_bench.contenders import contenders
+from ragcache_bench.asking import Asked, Job
+from ragcache_bench.contenders import Contender, contenders
 from ragcache_bench.records import Journal, Record
 from ragcache_bench.runs import Bench
 from ragcache_bench.tasks import Example
-from ragcache_bench.workers import Workers
+from ragcache_bench.workers import Workers, share_out
 
 from ragcache.errors import PromptTooLong, WorkerDied
+from ragcache.methods import find_method
 from ragcache.model.decode import Sampling
 from ragcache.model.reader import Reader
 
@@ -52,7 +54,7 @@ def untimed(records: Sequence[Record]) -> list[dict[str, object]]:
 def test_two_processes_answer_as_one_does_and_leave_nothing_behind(
     load: "partial[Reader]", tmp_path: Path, temporary: Path
 ) -> None:
-    tasks = {"a": asked("a", 3), "b": asked("b", 2), "c": asked("c", 1)}
+    tasks = {"a": asked("a", 4), "b": asked("b", 2), "c": asked("c", 1)}
     field = contenders([], (0.3,), controls=("full", "naive", "random"))
     steps: list[tuple[str, int, int]] = []
     one = Bench(load(), Journal(tmp_path / "one.jsonl"), Sampling(max_new_tokens=2))
@@ -61,10 +63,27 @@ def test_two_processes_answer_as_one_does_and_leave_nothing_behind(
     together = several.answers(tasks, field)
     alone = one.answers(tasks, field)
     assert untimed(together) == untimed(alone)
-    assert [step for step in steps if step[0] == "questions"] == [("questions", n, 6) for n in range(7)]
+    assert [step for step in steps if step[0] == "questions"] == [("questions", n, 7) for n in range(8)]
     assert {stage for stage, *_ in steps} >= {"a: encode alone", "b: answer", "c: index"}
     assert not list(temporary.glob("ragcache-*"))
     assert replace(two, journal=Journal(tmp_path / "two.jsonl")).answers(tasks, field) == together
+
+
+def test_a_task_that_is_more_than_its_share_is_divided() -> None:
+    def job(task: str, count: int) -> Job:
+        pool = tuple(asked(task, count))
+        return Job(
+            task, pool, tuple(Asked(one, (("key", Contender(find_method("naive"))),)) for one in pool), Sampling()
+        )
+
+    long, short, empty = job("a", 9), job("b", 3), job("c", 0)
+    shared = share_out([long, short, empty], 2)
+    assert [(one.task, len(one.questions), len(one.pool)) for one in shared] == [
+        ("a", 5, 9), ("a", 4, 9), ("b", 3, 3), ("c", 0, 0),
+    ]  # fmt: skip
+    assert {asked.example for one in shared[:2] for asked in one.questions} == set(long.pool)
+    assert share_out([long, short], 1) == [long, short]
+    assert share_out([empty], 2) == [empty]
 
 
 def dying() -> Reader:
