@@ -1,8 +1,8 @@
 # Do methods rank alike on readers of other shapes? Questions in words that none of them was trained on, and Kendall's tau.
 # `make bench/train-readers` makes the readers. One that answers less than .85 by full prefill is not to be printed, which is why
-# `fresh-facts` is not asked. Seed 1: seed 0 chose among checkpoints.
+# `fresh-facts` is not asked. Seed 1: seed 2 chose among readers.
 files=
-for shape in same heads rope deep; do
+for shape in average heads rope deep shallow; do
     ragcache bench quality --model "runs/readers/$shape/reader" --tasks fresh-sections --n 64 --seed 1 --dtype bfloat16 \
         --methods epic,cacheblend,fusionrag,prophetkv,auto --budgets 0.15 --random-seeds 1 --workers 2 --together \
         --out "docs/benchmarks/fresh-sections-$shape.json"
