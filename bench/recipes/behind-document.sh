@@ -6,4 +6,4 @@ python bench/studies/compositions.py --methods auto,behind-document,prophetkv --
     --controls full,naive,random --n 100 --seed 23 --out docs/benchmarks/behind-document-reader.json
 ragcache bench quality --model runs/readers/average/reader --tasks fresh-sections,fresh-sections-bare \
     --methods auto,behind-document --budgets 0.05,0.15 --random-seeds 1 --n 64 --seed 1 --dtype bfloat16 --workers 2 --together \
-    --out docs/benchmarks/behind-document-average.json
+    --out docs/benchmarks/behind-document-same.json
