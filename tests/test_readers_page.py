@@ -1,13 +1,16 @@
-"""What the pages say of readers that are tuned on invented notes is what was measured."""
+"""What the pages say of readers of other shapes is what was measured."""
 
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from figures import short
 
 DOCS = Path(__file__).parents[1] / "docs"
+READERS = ("average", "heads", "rope", "deep", "shallow")
+BAR = 0.85
 
 
 def load(name: str) -> dict[str, Any]:
@@ -26,7 +29,7 @@ def cells(page: str, *, after: str) -> list[list[str]]:
 def test_what_the_sittings_taught() -> None:
     shares = load("notes-sittings")["shares"]
     curves = load("notes-sittings")["curves"]
-    rows = cells("reader.md", after="**One thing at a time.**")
+    rows = cells("reader.md", after="**How `average` was made.**")
     names = ("fourth", "fifth", "sixth", "seventh", "average", "eighth-24")
     for (_, tokens, facts, sections), name in zip(rows, names, strict=True):
         assert (facts, sections) == tuple(
@@ -35,3 +38,60 @@ def test_what_the_sittings_taught() -> None:
         if tokens:
             read = curves[name.removesuffix("-24")][-1]["tokens"]
             assert abs(int(tokens.replace(",", "")) - read) <= 5000
+
+
+def test_what_readers_of_other_shapes_answer() -> None:
+    shares = load("shapes")["shares"]
+    rows = cells("reader.md", after="**What they answer.**")
+    assert [row[0].strip("`") for row in rows] == [*READERS]
+    for name, facts, sections in rows:
+        found = shares[name.strip("`")]
+        assert found["seed"] == 4
+        assert (facts, sections) == tuple(short(found[task]["exact"]) for task in ("fresh-facts", "fresh-sections"))
+
+
+def test_only_readers_over_the_bar_have_a_table_and_it_is_what_was_measured() -> None:
+    told = cells("benchmarks/quality.md", after="## Readers of other shapes")
+    names = [re.sub(r"\[(\w+)\].*", r"\1", row[0]) for row in told]
+    assert names == [*READERS]
+    shown = [("full", None), ("naive", None), ("random", 0.15), *((name, 0.15) for name in ("epic", "cacheblend"))]
+    shown += [("fusionrag", 0.15), ("prophetkv", 0.15), ("auto", 0.05), ("auto", 0.15)]
+    shown += [("full+title", None), ("naive+title", None), ("auto+title", 0.05)]
+    for name, (_, *figures) in zip(names, told, strict=True):
+        rows = {(row["method"], row["recompute"]): row["score"] for row in load(f"fresh-sections-{name}")["rows"]}
+        assert rows["full", None] >= BAR
+        assert figures == [short(rows[one]) for one in shown]
+
+
+def test_what_holds_for_all_of_them() -> None:
+    page = " ".join((DOCS / "benchmarks" / "quality.md").read_text(encoding="utf-8").split())
+    naive, leading, default, fusionrag = (
+        kept(*one) for one in (("naive", None), ("auto", 0.15), ("auto", 0.05), ("fusionrag", 0.15))
+    )
+    assert f"Naive reuse keeps {naive} of the right answers" in page
+    assert f"Document KV at 15 % leads in each, and keeps {leading}." in page
+    assert f"At 5 % it keeps {default}, about what FusionRAG keeps at three times the budget ({fusionrag})" in page
+    taus = load("rankings")["taus"]
+    told, lows = (spread(one[end] for one in taus) for end in ("tau", "low"))
+    assert f"between two of these readers is {told}, each with an interval that reaches down to {lows}" in page
+
+
+def test_one_reader_was_asked_three_times() -> None:
+    page = " ".join((DOCS / "reader.md").read_text(encoding="utf-8").split())
+    facts, sections = (
+        [short(load("shapes")["shares"][f"average-{seed}"][task]["exact"]) for seed in (1, 3)]
+        for task in ("fresh-facts", "fresh-sections")
+    )
+    assert f"`average` answered {' and '.join(facts)} of facts, {' and '.join(sections)} of sections" in page
+
+
+def kept(method: str, recompute: float | None) -> str:
+    """The least and the most of full prefill's right answers that a row keeps on these readers."""
+    rows = [row for name in READERS for row in load(f"fresh-sections-{name}")["rows"]]
+    return spread(row["adjusted"] for row in rows if (row["method"], row["recompute"]) == (method, recompute))
+
+
+def spread(figures: Iterable[float]) -> str:
+    """From the least to the most."""
+    low, *_, high = sorted(figures)
+    return f"{short(low)} to {short(high)}"

@@ -21,5 +21,8 @@ readers="average heads rope deep shallow"
 for name in $readers; do
     PYTHONPATH=bench python -m reader_tuning.independent "runs/readers/$name/reader" --seed 4 --threads 2 --out "runs/readers/$name.json"
 done
-PYTHONPATH=bench python -m reader_tuning.curves runs/readers $readers rope-first rope-second shallow-first qwen3 \
-    --out docs/benchmarks/shapes.json
+for seed in 1 3; do
+    PYTHONPATH=bench python -m reader_tuning.independent runs/readers/average/reader --seed $seed --threads 2 --out runs/readers/average-$seed.json
+done
+others="average-1 average-3 rope-first rope-second shallow-first qwen3"
+PYTHONPATH=bench python -m reader_tuning.curves runs/readers $readers $others --out docs/benchmarks/shapes.json
