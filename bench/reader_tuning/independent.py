@@ -1,7 +1,7 @@
 """`python -m reader_tuning.independent READER --out JSON`: what a reader answers of questions written apart.
 
 By full prefill, greedily. A reader that answers less than .85 of a task is not to be compared by it. Seeds 1
-to 3 are for choosing among readers and sittings; what is published of readers of other shapes is of seed 4.
+to 3 are for choosing among readers and sittings; readers of other shapes are compared by seed 4.
 """
 
 import argparse

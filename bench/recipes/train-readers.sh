@@ -1,6 +1,6 @@
-# Readers of other shapes, made of the mean reader of bench/recipes/notes-sittings.sh, which runs first where it has not: their chunks always see
-# each other too. RAGCACHE_DATA names the folder of the public files, see docs/reader.md. Two hours on two cores; it resumes.
-# `qwen3` is not asked, for it has too much to learn again. Its committed curve ends after 100 steps, when it was stopped.
+# Readers of other shapes, made of the mean reader of bench/recipes/notes-sittings.sh, which runs first where it has not. In training chunks
+# always see each other. RAGCACHE_DATA names the folder of the public files, see docs/reader.md. Three hours on two cores; it resumes.
+# `qwen3` is tuned and not asked, for it has too much to learn again. Its committed curve ends after 100 steps, when it was stopped.
 [ -d runs/readers/average/reader ] || sh -eu bench/recipes/notes-sittings.sh
 tuned() {
     name=$1 shape=$2 start=$3
